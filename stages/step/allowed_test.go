@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// play carries directives of a script out and returns what the last one says.
+// play carries out directives of a script and returns the output of the last one.
 func (w *scriptEnv) play(directives ...string) (out string) {
 	for _, d := range directives {
 		out = w.do(scriptBlock{directive: d})
@@ -19,8 +19,8 @@ func (w *scriptEnv) play(directives ...string) (out string) {
 	return out
 }
 
-// azureEnv has two groups that wait at gates, a wait after their stage and a
-// stage behind it. Cluster a3 is skipped before anything else happens.
+// azureEnv has two groups that wait at gates, a wait after their stage, and a second stage. Cluster
+// a3 is skipped before anything else happens.
 func azureEnv(t *testing.T) *scriptEnv {
 	t.Helper()
 	w := newScriptEnv()
@@ -48,7 +48,7 @@ stages:
 	return w
 }
 
-// azureStates are the ways into the eight states of an Azure update run.
+// azureStates are directives that lead to each of the eight states of an Azure update run.
 var azureStates = map[stages.State][]string{
 	stages.NotStarted: nil,
 	stages.Pending:    {"resume by=eve"},
@@ -62,7 +62,7 @@ var azureStates = map[stages.State][]string{
 	},
 }
 
-// azureCommands are everything that can be asked of one.
+// azureCommands are all commands of an Azure update run.
 var azureCommands = map[string]string{
 	"start":               "resume by=ann",
 	"stop":                "stop by=ann",
@@ -84,8 +84,8 @@ const (
 	azureEnding  = "!the run is ending"
 )
 
-// azureTable says what every command makes of every state: the state that
-// follows, or behind an exclamation mark why it is refused.
+// azureTable has the result of every command in every state: the next state or, after an
+// exclamation mark, the reason of the refusal.
 var azureTable = map[stages.State]map[string]string{
 	stages.NotStarted: {
 		"start": "Pending", "stop": "!the run has not started",
@@ -137,9 +137,8 @@ var azureTable = map[stages.State]map[string]string{
 	},
 }
 
-// Every command in every state either takes the run to the state that the table
-// names, or is refused with a typed error, and changes nothing when it is
-// delivered again.
+// In every state, every command either leads to the state in the table or is refused with a typed
+// error. A second delivery changes nothing.
 func TestTheAzureStateTable(t *testing.T) {
 	for state, way := range azureStates {
 		for command, directive := range azureCommands {
@@ -218,8 +217,9 @@ func TestARefusalNamesTheCommandTheStateAndTheReason(t *testing.T) {
 	}
 }
 
-// A run that has ended is in the way of no other, so a Supersede that comes after that, from an engine that did
-// not know, asks for what is so already: it is told in no event, in every profile and however the run ended.
+// A run that has ended blocks no other run. A Supersede can arrive after the end, from an engine
+// that did not know about it. It needs no action, so no event reports it, in every profile and for
+// every way to end.
 func TestASupersedeOfARunThatHasEndedChangesNothing(t *testing.T) {
 	for name, end := range map[string][]string{
 		"superseded": {"resume", "supersede for=next"}, "aborted": {"resume", "abort by=eve"},
@@ -246,8 +246,7 @@ func TestASupersedeOfARunThatHasEndedChangesNothing(t *testing.T) {
 	}
 }
 
-// In the other profiles a command that asks for what is so already does nothing,
-// as it ever did.
+// In the other profiles a command that asks for the current state has no effect.
 func TestOnlyClusterUpdateRefusesWhatIsSoAlready(t *testing.T) {
 	for _, profile := range []stages.Profile{stages.Staged, stages.Workflow} {
 		w := azureEnv(t)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// The position that is there twice is found whether the positions ascend, turn round once or not at all.
+// A duplicate position is found whether the positions ascend, are rotated, or are unordered.
 func TestAPositionThatIsThereTwiceIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		positions []int

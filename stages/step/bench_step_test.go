@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// BenchmarkStep measures a step in which one cluster completes and the next
-// starts, and the size of what is saved then.
+// BenchmarkStep measures a step in which one cluster completes and the next starts, and the size of
+// the saved run.
 func BenchmarkStep(b *testing.B) {
 	for _, clusters := range []int{1000, 10000, 100000} {
 		b.Run(fmt.Sprintf("clusters=%d", clusters), func(b *testing.B) { benchStep(b, clusters, 100) })
@@ -53,7 +53,7 @@ func benchStep(b *testing.B, clusters, flying int) {
 	b.ReportMetric(float64(recordSize(b, ready.Run)), "record-bytes")
 }
 
-// recordSize is how much of a run is stored, the clusters in flight included.
+// recordSize returns the stored size of a run, including the clusters in flight.
 func recordSize(tb testing.TB, r Run) int {
 	run, err := json.Marshal(r)
 	if err != nil {
@@ -76,9 +76,8 @@ func benchPlan(tb testing.TB, clusters, flying int) *stages.Plan {
 	return p
 }
 
-// The record of a run does not grow with the fleet: with a hundred clusters of
-// ten thousand in flight it stays under 16 KiB, and the tenth of that of a run
-// whose every cluster was recorded.
+// The record of a run does not grow with the fleet. With 100 of 10,000 clusters in flight it stays
+// under 16 KiB, and under a tenth of the size of a run that records every cluster.
 func TestRecordDoesNotGrowWithTheFleet(t *testing.T) {
 	size := func(clusters int) int {
 		p := benchPlan(t, clusters, 100)

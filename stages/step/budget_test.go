@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// failing is a random fleet with a strict budget, or two where it has groups.
+// failing is a random fleet with a strict budget, or with two if it has groups.
 type failing struct {
 	r     *rand.Rand
 	p     *stages.Plan
@@ -58,7 +58,7 @@ func newFailing(t *testing.T, r *rand.Rand, n, concurrency int) *failing {
 	return f
 }
 
-// step lets some of what is in flight fail or complete, and others wait.
+// step lets some clusters in flight fail or complete, and others wait.
 func (f *failing) step(rate float64) {
 	in := stages.Input{}
 	for _, a := range f.ready.Actions {
@@ -76,8 +76,8 @@ func (f *failing) step(rate float64) {
 	f.ready = Step(f.p, f.ready.Run, in)
 }
 
-// spent returns how many clusters have failed or are in flight: of the stage,
-// and of each group.
+// spent returns the number of clusters that have failed or are in flight, in the stage and in each
+// group.
 func (f *failing) spent() (failed, all int, own []int) {
 	st, run := &f.p.Stages[0], &f.ready.Run.form.Stages[0]
 	for i := range st.Groups {
@@ -95,9 +95,9 @@ func (f *failing) spent() (failed, all int, own []int) {
 	return failed, all, own
 }
 
-// At no concurrency do more clusters fail than a strict budget allows: those
-// that have failed and those in flight are never more, and the run ends as
-// Completed, or as Failed when the budget is used up and clusters are left.
+// At no concurrency do more clusters fail than a strict budget allows: failed clusters and clusters
+// in flight together never exceed it. The run ends as Completed, or as Failed if the budget is used
+// up and clusters are left.
 func TestAStrictBudgetIsNeverExceeded(t *testing.T) {
 	sizes := []int{2, 3, 4, 7, 20, 61, 200}
 	if os.Getenv("SLIPWAY_SOAK") != "" {
@@ -121,7 +121,7 @@ func TestAStrictBudgetIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// strictly plays a fleet to its end, and returns that.
+// strictly plays a fleet to its end, and returns the final state.
 func strictly(t *testing.T, f *failing, rate float64) stages.State {
 	t.Helper()
 	st := &f.p.Stages[0]
@@ -158,7 +158,7 @@ func strictly(t *testing.T, f *failing, rate float64) stages.State {
 	return f.ready.Run.State
 }
 
-// A strict budget that is used up says so.
+// The reason of the run reports a strict budget that is used up.
 func TestAStrictBudgetThatIsUsedUpEndsTheRun(t *testing.T) {
 	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\nm4\n")
@@ -167,7 +167,7 @@ func TestAStrictBudgetThatIsUsedUpEndsTheRun(t *testing.T) {
 	if got := w.say("start"); !strings.HasSuffix(got, "Running: apply m1#1 apply m2#1\n") {
 		t.Error(got)
 	}
-	// A cluster that completes makes room for one that may fail, one that fails does not.
+	// A cluster that completes makes room for another one; a cluster that fails does not.
 	if got := w.say("observe m1 healthy m2 failed"); !strings.HasSuffix(got, "Running: apply m3#1\n") {
 		t.Error(got)
 	}
@@ -177,7 +177,7 @@ func TestAStrictBudgetThatIsUsedUpEndsTheRun(t *testing.T) {
 	}
 }
 
-// When as many have failed as may and no cluster is left, the stage completes.
+// If as many clusters have failed as may and no cluster is left, the stage completes.
 func TestAStrictBudgetThatJustSufficesCompletes(t *testing.T) {
 	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\n")
@@ -190,8 +190,8 @@ func TestAStrictBudgetThatJustSufficesCompletes(t *testing.T) {
 	}
 }
 
-// Azure's examples: 25% of 5 clusters is 2, and a group of 4 that may all fail
-// completes when all have.
+// These are Azure's examples: 25% of 5 clusters is 2, and a group of 4 that may all fail completes
+// if all have failed.
 func TestAzureBudgets(t *testing.T) {
 	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\nm4\nm5\n")

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// afoot is a plan and a run of it with a cluster in flight, one that failed and
-// one that was not started, and a gate that was passed.
+// afoot returns a plan and a run of it. The run has a cluster in flight, a failed cluster, a
+// cluster that has not started, and a gate that has passed.
 func afoot(t testing.TB) (*stages.Plan, Run) {
 	t.Helper()
 	w := newScriptEnv()
@@ -44,8 +44,8 @@ stages:
 	return w.plan, r
 }
 
-// Step leaves a run alone that is not one of its plan: a host that does not read
-// Err gets no action, no event and nothing to save.
+// Step leaves a run unchanged that does not belong to its plan: a host that does not read Err gets
+// no action, no event and nothing to save.
 func TestStepLeavesARunAloneThatIsNotOfItsPlan(t *testing.T) {
 	p, r := afoot(t)
 	other := benchPlan(t, 4, 1)
@@ -119,7 +119,7 @@ func TestStepLeavesARunAloneThatIsNotOfItsPlan(t *testing.T) {
 	}
 }
 
-// overCap has two clusters in flight where one may be.
+// overCap puts two clusters in flight although the cap is one.
 func overCap(r *Run) {
 	r.form.Stages[0].Groups[0].Next = 3
 	f := r.form.InFlight[0]
@@ -127,7 +127,7 @@ func overCap(r *Run) {
 	r.form.InFlight = append(r.form.InFlight, f)
 }
 
-// checkAnswers checks that nothing is said of a run that is not one of the plan.
+// checkAnswers checks that the queries return nothing for a run that does not belong to the plan.
 func checkAnswers(t *testing.T, name string, p *stages.Plan, r *Run) {
 	t.Helper()
 	n := len(Requests(p, r)) + len(Waiting(p, r)) + len(r.Outline(p).Stages)
@@ -141,9 +141,8 @@ func checkAnswers(t *testing.T, name string, p *stages.Plan, r *Run) {
 	}
 }
 
-// FuzzRunOfAnyBytes reads runs from any bytes and steps them. A run that is not of
-// the plan is left alone; of one that could be, no more is done than the plan
-// allows.
+// FuzzRunOfAnyBytes decodes runs from any bytes and steps them. A run that does not belong to the
+// plan stays unchanged. A run that could belong to it does no more than the plan allows.
 func FuzzRunOfAnyBytes(f *testing.F) {
 	p, r := afoot(f)
 	ready := Ready{Run: r}
@@ -186,8 +185,8 @@ func FuzzRunOfAnyBytes(f *testing.F) {
 	})
 }
 
-// within checks that what is to be done is about clusters of the stage that the run
-// is in, each once, no more of them than may be in flight.
+// within checks the actions: each is about a cluster of the current stage, no cluster has two, and
+// their number does not exceed the cap.
 func within(t *testing.T, p *stages.Plan, ready *Ready) {
 	t.Helper()
 	seen := map[int]bool{}

@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// tossed is a run of a random plan that goes on by random inputs.
+// tossed is a run of a random plan with random inputs.
 type tossed struct {
 	r     *rand.Rand
 	plan  *stages.Plan
@@ -32,7 +32,7 @@ type tossed struct {
 	timed bool
 }
 
-// oddHours has every other cluster start in odd hours only.
+// oddHours lets every second cluster start only in odd hours.
 type oddHours struct{}
 
 func (oddHours) Window(pos int, at time.Time) stages.Window {
@@ -68,8 +68,8 @@ func (s *tossed) tasks() (out []stages.Task) {
 	return out
 }
 
-// strategy tosses what a plan is made of: stages with and without groups, each
-// profile, clusters to remove.
+// strategy rolls the inputs of a plan: stages with and without groups, each profile, clusters to
+// remove.
 func (s *tossed) strategy() (stages.Strategy, stages.Target, []placement.Cluster) {
 	st := stages.Strategy{
 		Profile:  []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow}[s.r.IntN(3)],
@@ -105,7 +105,7 @@ func (s *tossed) strategy() (stages.Strategy, stages.Target, []placement.Cluster
 	return st, target, clusters
 }
 
-// input tosses what is new: time, what clusters are seen to be, commands.
+// input rolls an input: the time, observations of clusters, and commands.
 func (s *tossed) input() stages.Input {
 	s.now = s.now.Add([]time.Duration{0, time.Second, time.Minute, time.Hour}[s.r.IntN(4)])
 	in := stages.Input{Now: s.now, Unwatched: s.one(9)}
@@ -170,8 +170,8 @@ func (s *tossed) command() stages.Command {
 	return c
 }
 
-// No run that Step can come to is refused, whatever its plan and whatever
-// happens to it: stops, restarts of a failed run, skips, removals, rejections.
+// Check accepts every run that Step can make, for any plan and any input: stops, restarts of a
+// failed run, skips, removals, rejections.
 func TestARunThatStepMadeIsNotRefused(t *testing.T) {
 	n, states, waiting, removing, again := few(150, 5), map[stages.State]int{}, 0, 0, 0
 	if os.Getenv("SLIPWAY_SOAK") == "1" {
@@ -204,9 +204,8 @@ func TestARunThatStepMadeIsNotRefused(t *testing.T) {
 	}
 }
 
-// A run that was tampered with, under a right checksum, is refused, or Step and
-// all that answers questions about it bear it: nothing panics, and what is
-// stored of it next can be read.
+// A run that was tampered with, but has a valid checksum, is either refused, or Step and all
+// queries cope with it: nothing panics, and the next stored form can be read.
 func TestATamperedRunIsRefusedOrBorne(t *testing.T) {
 	n := few(300, 15)
 	if os.Getenv("SLIPWAY_SOAK") == "1" {
@@ -237,8 +236,7 @@ func TestATamperedRunIsRefusedOrBorne(t *testing.T) {
 	t.Logf("%d were refused, %d were borne", refused, borne)
 }
 
-// tampered returns a copy of the run of which a value is another one, or nil
-// where that is no run.
+// tampered returns a copy of the run with a changed value, or nil if the result cannot be decoded.
 func (s *tossed) tampered(t *testing.T) (*Run, string) {
 	b, err := json.Marshal(s.ready.Run)
 	if err != nil {
@@ -299,7 +297,7 @@ func (s *tossed) spoil(node any) any {
 	}
 }
 
-// reshape drops, doubles or swaps elements.
+// reshape drops, duplicates or swaps elements.
 func (s *tossed) reshape(v []any) []any {
 	if len(v) == 0 {
 		return append(v, map[string]any{})
@@ -318,7 +316,7 @@ func (s *tossed) reshape(v []any) []any {
 	}
 }
 
-// bear drives a run that was tampered with on, and asks all about it.
+// bear steps a run that was tampered with, and calls every query.
 func (s *tossed) bear(t *testing.T, run *Run, what string) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -344,7 +342,7 @@ func (s *tossed) bear(t *testing.T, run *Run, what string) {
 	}
 }
 
-// What Check costs does not grow with the fleet.
+// The cost of Check does not grow with the fleet.
 func TestTheCheckOfARunDoesNotGrowWithTheFleet(t *testing.T) {
 	cost := func(clusters int) float64 {
 		var fleet []placement.Cluster
@@ -371,8 +369,8 @@ func TestTheCheckOfARunDoesNotGrowWithTheFleet(t *testing.T) {
 	}
 }
 
-// A cluster in flight that is not one of the current stage, or in flight of a run
-// that has ended, is refused, whatever groups its stage has.
+// A cluster in flight that is not in the current stage is refused, and so is a cluster in flight in
+// a run that has ended, with any groups.
 func TestAClusterInFlightElsewhereIsRefused(t *testing.T) {
 	env := func(name string, groups ...string) stages.Stage {
 		s := stages.Stage{Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"env": name}}}

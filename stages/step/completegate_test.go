@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// A group that is called like a stage is named with its own stage: who ends the
-// scheduled start of a stage, late or twice, never ends that of a group.
+// A group with the name of another stage is addressed together with its own stage. A command that
+// ends the scheduled start of a stage, late or twice, never ends the start of a group.
 func TestCompleteGateOfAStageIsNotThatOfAGroup(t *testing.T) {
 	s := stages.Strategy{Profile: stages.ClusterUpdate, Stages: []stages.Stage{
 		{Name: "eu", Selector: matchLabel("s", "eu"), Groups: []stages.Group{{Name: "g", Selector: matchLabel("s", "eu")}}},

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// inGroups divides the only stage of a plan into groups of the same size, each of
-// which takes up to most clusters at once.
+// inGroups divides the only stage of a plan into groups of the same size, each with at most most
+// clusters in flight.
 func inGroups(p *stages.Plan, groups, most int) *stages.Plan {
 	st := &p.Stages[0]
 	size := p.Len() / groups
@@ -21,8 +21,8 @@ func inGroups(p *stages.Plan, groups, most int) *stages.Plan {
 	return p
 }
 
-// The ranges of those that wait for their windows are bounded in all groups of a
-// stage together, however many those are; everybody gets a turn all the same.
+// The ranges of clusters that wait for their windows are bounded over all groups of a stage
+// together, for any number of groups. Every cluster still gets its turn.
 func TestAlternatingWindowsAreBoundedInAllGroupsTogether(t *testing.T) {
 	for _, groups := range []int{5, 100, 1000} {
 		p := inGroups(benchPlan(t, 10000, 1000), groups, 10)

@@ -9,14 +9,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// windowsOf is a calendar made of a function, which counts how often it is
-// asked.
+// windowsOf is a calendar from a function. It counts its calls.
 type windowsOf struct {
 	asked *int
 	of    func(pos int, at time.Time) stages.Window
 }
 
-// Window is the window of a cluster.
+// Window returns the window of a cluster.
 func (c windowsOf) Window(pos int, at time.Time) stages.Window {
 	*c.asked++
 	return c.of(pos, at)
@@ -26,7 +25,7 @@ func calendarOf(of func(pos int, at time.Time) stages.Window) windowsOf {
 	return windowsOf{new(int), of}
 }
 
-// opensAt is the window of a cluster that may be started from a moment on.
+// opensAt is the window of a cluster that may start from open on.
 func opensAt(at, open time.Time) stages.Window {
 	if at.Before(open) {
 		return stages.Window{Limited: true, Until: open}
@@ -38,8 +37,8 @@ func begun(p *stages.Plan, c stages.Calendar) Ready {
 	return Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch, Calendar: c})
 }
 
-// completes lets everything in flight be healthy until the run ends or nothing
-// moves and nothing is to come, and returns the largest record.
+// completes makes every cluster in flight healthy until the run ends, or nothing moves and no time
+// is left to wake at. It returns the largest record.
 func completes(tb testing.TB, p *stages.Plan, ready Ready, c stages.Calendar) (last Ready, largest int) {
 	now := ready.Run.Now.Time()
 	for i := 0; ready.Run.State == stages.Running && i < 100000; i++ {
@@ -62,9 +61,8 @@ func completes(tb testing.TB, p *stages.Plan, ready Ready, c stages.Calendar) (l
 	return ready, largest
 }
 
-// A freeze of a whole fleet is one range in the run and one event, and the
-// calendar is asked about a cluster when it is come to and when the freeze ends,
-// not with every step.
+// A freeze of a whole fleet is one range in the run and one event. The calendar is read for a
+// cluster when the run reaches it and when the freeze ends, but not in every step.
 func TestAFreezeOfEverybodyIsOneRange(t *testing.T) {
 	const n = 10000
 	p, open := benchPlan(t, n, 100), scriptEpoch.Add(24*time.Hour)
@@ -95,8 +93,8 @@ func TestAFreezeOfEverybodyIsOneRange(t *testing.T) {
 	}
 }
 
-// However windows alternate, the ranges are bounded and so is the record; those
-// that there is no room for wait for their turn, and everybody gets it.
+// The ranges and the record are bounded even if windows alternate. Clusters that find no room wait
+// for their turn, and each gets it.
 func TestAlternatingWindowsAreBounded(t *testing.T) {
 	p := benchPlan(t, 4000, 100)
 	for _, profile := range []stages.Profile{stages.Staged, stages.ClusterUpdate} {
@@ -116,7 +114,7 @@ func TestAlternatingWindowsAreBounded(t *testing.T) {
 	}
 }
 
-// Beyond 1024 ranges no other one lets others go first.
+// Once there are 1024 ranges, no further cluster lets others go first.
 func TestBeyondTheBoundNothingIsPassedOver(t *testing.T) {
 	p := benchPlan(t, 4000, 1)
 	c := calendarOf(func(pos int, _ time.Time) stages.Window { return stages.Window{Limited: pos%2 == 0, Open: pos%2 == 1} })
@@ -131,7 +129,7 @@ func TestBeyondTheBoundNothingIsPassedOver(t *testing.T) {
 	}
 }
 
-// Skipping a stage of which no cluster could start is one event.
+// Skipping a stage in which no cluster could start is one event.
 func TestSkippingAStageThatWaitsForWindowsIsOneEvent(t *testing.T) {
 	p := benchPlan(t, 10000, 100)
 	c := calendarOf(func(pos int, _ time.Time) stages.Window { return stages.Window{Limited: true, Open: pos == 17} })
@@ -157,7 +155,7 @@ func TestRetryOfSkippedClustersIsSmall(t *testing.T) {
 		}
 	}
 	ready := Step(p, begin.Run, in)
-	// Cluster 5000 has the slot of the first, so the cursor is behind it.
+	// Cluster 5000 has the slot of the first cluster, so the cursor is after it.
 	retry := []stages.Command{{ID: "retry", Verb: stages.Retry, Only: stages.OnlySkipped}}
 	ready = Step(p, ready.Run, stages.Input{Now: scriptEpoch, Commands: retry})
 	if r := &ready.Run; len(r.form.Unsuccessful) != 0 || len(r.form.Waiting) != 1 || len(r.form.Stages[0].Groups[0].Deferred) > 2 {
@@ -171,8 +169,8 @@ func TestRetryOfSkippedClustersIsSmall(t *testing.T) {
 	}
 }
 
-// The calendar is asked about a cluster when it starts, whatever it said of it
-// before, also without word that the calendar has changed.
+// The calendar is read for a cluster when it starts, even if it was read before and no change of
+// the calendar was announced.
 func TestAClusterIsAskedForWhenItStarts(t *testing.T) {
 	p := benchPlan(t, 3, 1)
 	p.Strategy.Profile = stages.ClusterUpdate
@@ -202,7 +200,7 @@ func TestAClusterIsAskedForWhenItStarts(t *testing.T) {
 	}
 }
 
-// What changes at a part of a millisecond is over when that has passed.
+// A window that changes within a millisecond is read again at the end of that millisecond.
 func TestWindowsAreRoundedUp(t *testing.T) {
 	p, open := benchPlan(t, 1, 1), scriptEpoch.Add(time.Minute+time.Microsecond)
 	c := calendarOf(func(_ int, at time.Time) stages.Window { return opensAt(at, open) })
@@ -213,7 +211,7 @@ func TestWindowsAreRoundedUp(t *testing.T) {
 	if ready = Step(p, ready.Run, stages.Input{Now: ready.Wake, Calendar: c}); len(ready.Actions) != 1 {
 		t.Errorf("%+v", ready.Actions)
 	}
-	// One that claims to have changed already does not keep the run busy.
+	// A window whose change is already over does not keep the run busy.
 	c = calendarOf(func(_ int, at time.Time) stages.Window {
 		return stages.Window{Limited: true, Until: at.Add(-time.Hour)}
 	})
@@ -222,8 +220,8 @@ func TestWindowsAreRoundedUp(t *testing.T) {
 	}
 }
 
-// Of clusters that wait side by side each starts when its own window opens, and
-// that nothing has changed is not saved.
+// Each of several clusters that wait together starts when its own window opens. A step without a
+// change is not saved.
 func TestClustersThatWaitTogetherStartEachInItsWindow(t *testing.T) {
 	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\n")

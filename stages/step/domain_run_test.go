@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// What a run keeps of its domains grows with those, and not with the fleet, and
-// neither does the time of a step that starts one cluster for another.
+// The state that a run keeps for its domains grows with the number of domains, and not with the
+// fleet. The time of a step that starts the next cluster does not grow with the fleet either.
 func TestDividedRunsStaySmall(t *testing.T) {
 	var clusters []placement.Cluster
 	for i := range 10000 {
@@ -47,7 +47,7 @@ func TestDividedRunsStaySmall(t *testing.T) {
 	}
 }
 
-// A plan that takes back has the domains of the one that it takes back.
+// The plan of a rollback has the domains of the plan that it rolls back.
 func TestRollBackKeepsDomains(t *testing.T) {
 	p := divided(t, &stages.RollbackPolicy{})
 	r := Step(p, NewRun(p, "r", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch), stages.Input{Now: scriptEpoch, Slots: 100}).Run
@@ -78,5 +78,5 @@ func TestRollBackKeepsDomains(t *testing.T) {
 	}
 }
 
-// Two plans are the same whatever the index of their cells is.
+// planOnly ignores the index of the cells, which is not part of a plan's value.
 var planOnly = cmpopts.IgnoreUnexported(stages.Plan{})

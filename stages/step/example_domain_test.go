@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Four clusters at a time, but no more than one of a region: those of regions that
-// have room go first, in their order.
+// Four clusters may be in flight, but only one per region. The first clusters whose regions have
+// room start.
 func ExampleDomain() {
 	four := intstr.FromInt32(4)
 	strategy := stages.Strategy{Stages: []stages.Stage{{
@@ -48,15 +48,15 @@ func ExampleDomain() {
 	// its failure domain is full: 1 of 3 clusters of topology.kubernetes.io/region=eu may be in flight, and are <nil>
 }
 
-// Two runs share a cap of three: the second has what the first leaves, and from
-// then on each has its part.
+// Two runs share a cap of three. The second gets the rest that the first leaves, and from then on
+// each has its share.
 func ExampleCap() {
 	c := stages.Cap{Name: "database"}.Resize(3)
 	c, _ = c.Claim(stages.Claim{UID: "uid-1", Run: "web-1", Epoch: 1, Wants: 5})
 	fmt.Println(c.InUse())
 	c, _ = c.Claim(stages.Claim{UID: "uid-2", Run: "shop-7", Epoch: 2, Wants: 2})
 	fmt.Println(c.InUse(), "- web-1 may start while it has fewer in flight than", c.Slots("uid-1"))
-	// One cluster of web-1 is done, which was saved; none was started for it.
+	// One cluster of web-1 is done and the run was saved; no other was started for it.
 	c, _ = c.Claim(stages.Claim{UID: "uid-1", Run: "web-1", Epoch: 1, Uses: 2, Wants: 4})
 	fmt.Println(c.InUse(), "- web-1 may start while it has fewer in flight than", c.Slots("uid-1"))
 	// Output:

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// twoStages is a plan of a cluster to try a change on and two to follow, once
-// an operator approves.
+// twoStages returns a plan with one cluster for a trial, and two that follow once an operator
+// approves.
 func twoStages() (*stages.Plan, error) {
 	env := func(value string) *metav1.LabelSelector {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"environment": value}}
@@ -33,10 +33,9 @@ func twoStages() (*stages.Plan, error) {
 	})
 }
 
-// A host that owns its loop: it loads the run, steps it, saves it and then acts.
-// Here the store is a variable that holds bytes, clusters do what they are told
-// at once, everything is approved, and time goes by as fast as the run
-// lets it.
+// A host that owns its loop loads the run, steps it, saves it and then acts. Here a variable stores
+// the bytes, clusters apply at once, everything is approved, and time passes as fast as the run
+// allows.
 func ExampleStep() {
 	plan, err := twoStages()
 	if err != nil {
@@ -61,12 +60,12 @@ func ExampleStep() {
 		}
 		in.Now = now
 		ready := step.Step(plan, run, in)
-		if ready.Err != nil { // the run is not one of the plan: nothing was done
+		if ready.Err != nil { // the run does not belong to the plan: nothing was done
 			fmt.Println(ready.Err)
 			return
 		}
 		in = stages.Input{}
-		if stored, err = json.Marshal(ready.Run); err != nil { // saved, and only then acted on
+		if stored, err = json.Marshal(ready.Run); err != nil { // save first, then act
 			fmt.Println(err)
 			return
 		}
@@ -110,8 +109,7 @@ func ExampleStep() {
 	// 12:01:00 RunCompleted
 }
 
-// Why does a cluster not move? Explain says what it has come to and what has to
-// happen first.
+// If a cluster does not move, Explain returns its state and the conditions that it waits for.
 func ExampleExplain() {
 	plan, err := twoStages()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// after compares what a step came to with the model.
+// after compares the result of a step with the model.
 func (c *checker) after(was *Run, ready *Ready) {
 	r := &ready.Run
 	if r.State != c.state {
@@ -31,8 +31,8 @@ func (c *checker) after(was *Run, ready *Ready) {
 	c.outline(r)
 }
 
-// silently takes in what no event tells: that a cluster is Pending again which
-// still cannot be reached, and that it is tried again.
+// silently records changes without an event: a cluster that still cannot be reached is Pending
+// again, or is retried.
 func (c *checker) silently(r *Run) {
 	for pos := range c.members {
 		m := &c.members[pos]
@@ -58,8 +58,8 @@ func (c *checker) silently(r *Run) {
 	}
 }
 
-// pending takes in that a cluster yields its slot: because it could not be
-// reached, or to be tried again after a stop.
+// pending records that a cluster yields its slot: because it could not be reached, or for a retry
+// after a stop.
 func (c *checker) pending(pos, attempt int, message string) {
 	m := &c.members[pos]
 	next := member{state: stages.Pending, attempt: attempt, started: m.started, sent: m.sent, spent: c.now - m.started}
@@ -76,7 +76,7 @@ func (c *checker) pending(pos, attempt int, message string) {
 	*m = next
 }
 
-// wait is how long a cluster waits after so many tries.
+// wait returns the wait after that many tries to reach a cluster.
 func (c *checker) wait(tries int) time.Duration {
 	d, most := c.p.Strategy.Backoff, c.p.Strategy.MaxBackoff
 	if d == 0 {
@@ -140,7 +140,7 @@ func (c *checker) slot(f *runstate.InFlight) {
 	}
 }
 
-// actions compares what is to be done with what is in flight.
+// actions compares the actions with the clusters in flight.
 func (c *checker) actions(ready *Ready) {
 	acts, asks := map[[2]int]bool{}, 0
 	for i := range ready.Actions {
@@ -217,7 +217,7 @@ func (c *checker) groups(r *Run) {
 	}
 }
 
-// gatesAre checks that what the run says of its gates is so.
+// gatesAre compares the gates in the run with the model.
 func (c *checker) gatesAre(r *Run) {
 	for i := range r.form.Stages {
 		for _, g := range r.form.Stages[i].Gates {
@@ -246,7 +246,7 @@ func (c *checker) gateIs(k gateKey, g *runstate.Gate) {
 	}
 }
 
-// moves checks that a run that may go on does.
+// moves checks that a run moves if it can.
 func (c *checker) moves() {
 	stage := c.current()
 	if c.state != stages.Running || stage == len(c.stages) {
@@ -348,8 +348,7 @@ func (c *checker) alarms(ready *Ready) {
 	c.windowAlarms(due)
 }
 
-// explains checks that of every cluster that has not ended Explain names what
-// it waits for.
+// explains checks that Explain names a condition for every cluster that has not ended.
 func (c *checker) explains(r *Run) {
 	for pos := range c.p.Clusters {
 		e, err := Explain(c.p, r, c.p.Clusters[pos].Name)

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// window is that of a cluster at the time of the step.
+// window returns the window of a cluster at the time of the step.
 func (c *checker) window(pos int) stages.Window {
 	if c.in.Calendar == nil || c.now < c.bypass {
 		return stages.Window{Open: true}
@@ -19,8 +19,8 @@ func (c *checker) window(pos int) stages.Window {
 	return w
 }
 
-// bypassed takes in that windows are bypassed: a command asked for just that,
-// with a reason, and not for too long.
+// bypassed records that windows are bypassed. A command must have requested exactly that, with a
+// reason and not for too long.
 func (c *checker) bypassed(e *stages.Event) {
 	found := false
 	for _, cmd := range c.fresh {
@@ -34,7 +34,7 @@ func (c *checker) bypassed(e *stages.Event) {
 	c.bypass = stages.At(e.Until)
 }
 
-// shut takes in that a cluster which is not in flight is Pending for its window.
+// shut records that a cluster that is not in flight is Pending for its window.
 func (c *checker) shut(pos int, e *stages.Event) {
 	m := &c.members[pos]
 	w := c.window(pos)
@@ -51,8 +51,8 @@ func (c *checker) shut(pos int, e *stages.Event) {
 	m.state, m.window, m.until, m.message = stages.Pending, true, stages.At(e.Until), e.Message
 }
 
-// shutRange takes in that many clusters of a group are Pending at once: the first
-// ones that are outside their windows.
+// shutRange records that many clusters of a group are Pending at once: the first ones outside their
+// windows.
 func (c *checker) shutRange(e *stages.Event) {
 	first, n := stages.Instant(0), 0
 	for _, g := range c.p.Stages[c.p.StageIndex(e.Stage)].Groups {
@@ -73,8 +73,8 @@ func (c *checker) shutRange(e *stages.Event) {
 	}
 }
 
-// inTurn checks that the window of a cluster that starts is open, and that the
-// run has come to it.
+// inTurn checks that the window of a cluster that starts is open, and that it is the cluster's
+// turn.
 func (c *checker) inTurn(pos int) {
 	own := c.window(pos)
 	if !own.Open {
@@ -100,8 +100,8 @@ func (c *checker) inTurn(pos int) {
 	}
 }
 
-// aside checks those of a group that let others go first, and returns how many
-// there are more than are Pending for their windows.
+// aside checks the clusters of a group that let others go first. It returns how many of them are
+// not Pending for their windows.
 func (c *checker) aside(stage int, pg stages.PlannedGroup, g *runstate.GroupRun) (n int) {
 	in := map[int]bool{}
 	for _, r := range g.Deferred {
@@ -109,7 +109,7 @@ func (c *checker) aside(stage int, pg stages.PlannedGroup, g *runstate.GroupRun)
 			in[pos] = true
 			m := &c.members[pos]
 			if m.fresh && !r.Closed && c.window(pos).Open && c.p.Strategy.Profile == stages.ClusterUpdate {
-				*m = member{state: stages.NotStarted} // it has no window any more
+				*m = member{state: stages.NotStarted} // it no longer has a window
 			}
 			if (m.state != stages.NotStarted || r.Closed) && (!m.fresh || !r.Closed) {
 				c.fail("counts", "cluster %d let others go first, and is %s", pos, m.state)
@@ -127,7 +127,7 @@ func (c *checker) aside(stage int, pg stages.PlannedGroup, g *runstate.GroupRun)
 	return n + len(in)
 }
 
-// shown is the state of a cluster as the run shows it.
+// shown returns the state of a cluster for people.
 func (c *checker) shown(pos int) stages.State {
 	m := &c.members[pos]
 	if m.fresh && (c.atRest() || c.now < c.bypass) {
@@ -160,7 +160,7 @@ func (c *checker) idle(g stages.PlannedGroup) {
 	}
 }
 
-// budgets checks the strict ones.
+// budgets checks the strict budgets.
 func (c *checker) budgets() {
 	for i := range c.p.Stages {
 		st := &c.p.Stages[i]
@@ -185,8 +185,7 @@ func (c *checker) strict(stage int, strict bool, budget, failed, flying, left in
 	}
 }
 
-// windowAlarms has a run wake for the windows of clusters that there is room
-// for.
+// windowAlarms checks that a run wakes for the windows of clusters that have room.
 func (c *checker) windowAlarms(due func(string, stages.Instant)) {
 	stage := c.current()
 	if stage == len(c.stages) || !c.stages[stage].started {
@@ -206,7 +205,7 @@ func (c *checker) windowAlarms(due func(string, stages.Instant)) {
 	}
 }
 
-// retried lets clusters of the current stage be tried again.
+// retried records that clusters of the current stage are retried.
 func (c *checker) retried(e *stages.Event) {
 	if !c.asked(stages.Retry) {
 		c.fail("4", "clusters are tried again and no command asked for that")
@@ -233,8 +232,8 @@ func (c *checker) retried(e *stages.Event) {
 	}
 }
 
-// unskip takes back that the group of a cluster was skipped: it waits at its
-// gates again, and asks again for the approvals that are missing.
+// unskip reverses the skip of a cluster's group: it waits at its gates again, and missing approvals
+// are requested again.
 func (c *checker) unskip(pos int) {
 	stage, group := c.p.StageOf(pos)
 	st := &c.p.Stages[stage]
@@ -247,7 +246,7 @@ func (c *checker) unskip(pos int) {
 	}
 }
 
-// drain takes in that a command was to skip clusters.
+// drain records that a command skips clusters.
 func (c *checker) drain(cmd *stages.Command) {
 	for i := range c.p.Stages {
 		st := &c.p.Stages[i]
@@ -261,15 +260,15 @@ func (c *checker) drain(cmd *stages.Command) {
 	}
 }
 
-// skips reports whether a cluster in flight may be skipped: there is nothing to be
-// done for it, a command asked for that, it left, or the run makes way.
+// skips reports whether a cluster in flight may be skipped: it has nothing to do, a command
+// requested the skip, it left, or the run was superseded.
 func (c *checker) skips(pos int) bool {
 	stage, _ := c.p.StageOf(pos)
 	return c.members[pos].pointless || c.drained[pos] || c.state == stages.Stopping || c.p.Stages[stage].Remove ||
 		slices.Contains(c.in.Gone, c.p.Clusters[pos].Name)
 }
 
-// left takes in who of those that have ended has left.
+// left records which ended clusters have left.
 func (c *checker) left(r *Run) {
 	for _, name := range c.in.Gone {
 		pos, ok := c.p.Position(name)

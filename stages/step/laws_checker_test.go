@@ -14,34 +14,34 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// violation is a law that was broken: its number in the package documentation,
-// or gates, time, counts and commands for what follows from several.
+// violation is a broken law: its number in the package documentation, or gates, time, counts or
+// commands for a consequence of several laws.
 type violation struct{ law, text string }
 
-// checker holds a machine to the laws. Of the plan and of what was put in and
-// came out it keeps a model of its own; what the run says of itself is compared
-// with that and otherwise not believed.
+// checker holds a machine to the laws. It has its own model of the run, built only from the plan,
+// the inputs and the outputs. It compares the run with that model, and otherwise does not rely on
+// the run.
 type checker struct {
 	p       *stages.Plan
 	now     stages.Instant
 	state   stages.State
 	members []member
-	drained []bool // a command was to skip it
+	drained []bool // a command skips it
 	stages  []stageModel
 	gates   map[gateKey]gateModel
 	acts    map[[2]int]bool // position and attempt of the last committed actions
 	seen    map[string]bool
 
-	skipped map[string]bool  // stages, and groups as <stage>/<group>, that a command was to skip
-	waived  map[string]bool  // stages whose wait a command was to skip
-	bypass  stages.Instant   // until when windows are bypassed
+	skipped map[string]bool  // stages, and groups as <stage>/<group>, that a command skips
+	waived  map[string]bool  // stages whose wait a command skips
+	bypass  stages.Instant   // the time until which windows are bypassed
 	in      stages.Input     // of this step
-	fresh   []stages.Command // of this step, those that are not repeated
-	untold  []int            // tried again by this step, without an event
+	fresh   []stages.Command // of this step, without repetitions
+	untold  []int            // retried by this step without an event
 	found   *[]violation
 }
 
-// member is what the checker knows of a cluster.
+// member is the checker's model of a cluster.
 type member struct {
 	state   stages.State
 	attempt int
@@ -49,20 +49,19 @@ type member struct {
 	// backing: an attempt failed, and the next is due at until.
 	backing bool
 	until   stages.Instant
-	// sent reports whether an attempt has reported to have changed the cluster, applied
-	// that the current one was carried out; proven that
-	// the last report was a proof, and since when there was none to the
-	// contrary; left that it can be out of flight, done that it can be complete
-	// without a soak.
+	// sent reports whether an attempt has reported that it changed the cluster. applied reports
+	// whether the current attempt was carried out. proven reports whether the last report was a
+	// proof, and since is the time since which there was no report to the contrary. left reports
+	// whether the cluster can be out of flight, and done whether it can complete without a soak.
 	sent, applied, proven, left, done bool
 	since                             stages.Instant
-	// window reports whether it is Pending because it is outside its window, fresh that
-	// it has never been in flight then. gone says that it left, pointless that it
-	// was reported that there is nothing to be done.
+	// window reports whether the cluster is Pending because it is outside its window, and fresh
+	// whether it has never been in flight then. gone reports whether it left, and pointless whether
+	// a report said that there is nothing to do.
 	window, fresh, gone, pointless bool
-	// tries counts how often in a row the cluster was Pending because it could
-	// not be reached, as message says; spent is how long it was in flight before
-	// it was Pending. silent: it is to be Pending again, and no event says so.
+	// tries counts how often in a row the cluster was Pending because it could not be reached;
+	// message is the reason. spent is the time in flight before it was Pending. silent reports
+	// whether it becomes Pending again without an event.
 	tries   int
 	message string
 	spent   stages.Instant
@@ -71,20 +70,20 @@ type member struct {
 
 type stageModel struct {
 	started, ended bool
-	// reached is when the stage before it ended, last when its own last
-	// cluster did.
+	// reached is when the stage before it ended, and last when the last cluster of this stage
+	// ended.
 	reached, last stages.Instant
 	groups        []groupModel
 }
 
-// groupModel is what the checker knows of a group with gates.
+// groupModel is the checker's model of a group with gates.
 type groupModel struct {
-	// reached is when its stage started, last when its last cluster ended, ended
-	// when the gates after it had passed too.
+	// reached is when its stage started, last when its last cluster ended, and ended when the gates
+	// after it had passed too.
 	reached, last, ended stages.Instant
 }
 
-// gateKey is a gate of a stage, or of a group of it where group is not -1.
+// gateKey identifies a gate of a stage or, if group is not -1, of a group.
 type gateKey struct {
 	stage, group int
 	when         approval.When
@@ -93,7 +92,7 @@ type gateKey struct {
 
 type gateModel struct {
 	open, passed, rejected bool
-	// lapsed: it may have been skipped, and then taken back.
+	// lapsed reports whether it may have been skipped and then reopened.
 	lapsed    bool
 	until     stages.Instant
 	attempt   int
@@ -132,8 +131,8 @@ func (c *checker) fail(law, format string, args ...any) {
 	*c.found = append(*c.found, violation{law, fmt.Sprintf(format, args...)})
 }
 
-// step lets the machine take a step and returns what came out, the checker
-// for what follows if that is saved, and what was violated.
+// step lets the machine take a step. It returns the result, the checker for the next step if the
+// result is saved, and the violations.
 func (c *checker) step(r Run, in stages.Input, do machine) (Ready, *checker, []violation) {
 	var found []violation
 	n := c.clone(&found)
@@ -199,7 +198,7 @@ func dump(v any) string {
 	return string(b)
 }
 
-// take takes an input in.
+// take records an input.
 func (c *checker) take(in stages.Input, ready *Ready) {
 	c.in, c.fresh = in, nil
 	c.now = max(c.now, stages.At(in.Now))
@@ -228,8 +227,8 @@ func (c *checker) take(in stages.Input, ready *Ready) {
 	}
 }
 
-// skipsGroup takes in a command about a group of the current stage, where it was
-// carried out: to skip it, or to take clusters of it up again.
+// skipsGroup records a command about a group of the current stage if it was carried out: a skip, or
+// a retry of its clusters.
 func (c *checker) skipsGroup(cmd *stages.Command, ready *Ready) {
 	for i := range ready.Run.form.Stages {
 		for j, g := range ready.Run.form.Stages[i].Groups {
@@ -241,7 +240,7 @@ func (c *checker) skipsGroup(cmd *stages.Command, ready *Ready) {
 	}
 }
 
-// observe takes a report in, where it is about what is in flight.
+// observe records a report if it is about a cluster in flight.
 func (c *checker) observe(pos int, o *stages.Observation) {
 	m := &c.members[pos]
 	if m.state != stages.Running || m.attempt != o.Attempt || m.backing || m.left || m.done {
@@ -272,7 +271,7 @@ func (c *checker) observe(pos int, o *stages.Observation) {
 	c.weigh(pos, o, o.Unchanged && !before && o.Attempt == 1)
 }
 
-// weigh takes in what a report proves.
+// weigh records the proof in a report.
 func (c *checker) weigh(pos int, o *stages.Observation, unchanged bool) {
 	m := &c.members[pos]
 	if o.Revision != c.wanted(pos) || !o.Current || !o.Healthy {
@@ -310,7 +309,7 @@ func (c *checker) again(ready *Ready, in stages.Input, do machine) {
 	}
 }
 
-// room says how many more clusters a stage and its group may have in flight.
+// room returns how many more clusters a stage and its group may have in flight.
 func (c *checker) room(stage, group int) int {
 	st := &c.p.Stages[stage]
 	all, own := 0, 0
@@ -342,7 +341,7 @@ func (c *checker) failed(stage int) (n int) {
 	return n
 }
 
-// over reports whether more clusters of the stage have failed than may.
+// over reports whether more clusters of the stage have failed than the budget allows.
 func (c *checker) over(stage int) bool {
 	st := &c.p.Stages[stage]
 	total := 0

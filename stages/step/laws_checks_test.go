@@ -29,7 +29,8 @@ type checkWalk struct {
 	now time.Time
 	// last is the outcome of the last step.
 	last Ready
-	// good has the checks that ended as Successful, by cluster and attempt, since the attempt began or health was lost.
+	// good has the checks that ended as Successful, by cluster and attempt, since the attempt began
+	// or health was lost.
 	good     map[string]map[string]bool
 	commands int
 }
@@ -128,7 +129,8 @@ func (w *checkWalk) step(in stages.Input) {
 	w.r, w.last = out.Run, out
 }
 
-// heldStarts: no cluster of a stage starts in a step that begins and ends with a check of it that is bad.
+// heldStarts: no cluster of a stage starts in a step that begins and ends with a bad check of that
+// stage.
 func (w *checkWalk) heldStarts(before *Run, out *Ready) {
 	if before.form.Stage != out.Run.form.Stage || before.form.Stage >= len(w.p.Stages) {
 		return
@@ -143,8 +145,8 @@ func (w *checkWalk) heldStarts(before *Run, out *Ready) {
 	}
 }
 
-// gatesThatPassed: the last measurement of each check of a gate that has passed is good, and was asked for when all else on its
-// side had ended.
+// gatesThatPassed: the last measurement of each check of a passed gate is good, and was requested
+// when all other tasks of its side had ended.
 func (w *checkWalk) gatesThatPassed(before, after *Run) {
 	for i := range after.form.Stages {
 		for _, g := range after.form.Stages[i].Gates {
@@ -168,8 +170,8 @@ func (w *checkWalk) gatesThatPassed(before, after *Run) {
 	}
 }
 
-// event: a cluster that was changed completes only once each of its checks has ended as Successful in this attempt, and since its
-// health was lost.
+// event: a changed cluster completes only if each of its checks has ended as Successful in this
+// attempt, since health was last lost.
 func (w *checkWalk) event(e *stages.Event) {
 	key := fmt.Sprint(e.Cluster, "/", e.Attempt)
 	switch e.Type {
@@ -237,14 +239,15 @@ func (w *checkWalk) goOn(good bool) {
 		}
 	}
 	w.step(in)
-	// What is delivered again changes nothing.
+	// A repeated delivery changes nothing.
 	quiet, again := Step(w.p, w.r, stages.Input{Now: w.now}), Step(w.p, w.r, stages.Input{Now: w.now, Measured: in.Measured})
 	if !reflect.DeepEqual(quiet.Run, again.Run) {
 		w.t.Fatalf("measurements count twice:\n%s", cmp.Diff(quiet.Run, again.Run))
 	}
 }
 
-// A run with checks keeps the laws whatever is measured, in whatever order, and comes to an end once all is good.
+// A run with checks keeps the laws for any measurements in any order, and ends once all of them are
+// good.
 func TestLawsOfChecks(t *testing.T) {
 	for seed := range uint64(few(600, 12)) {
 		w := newCheckWalk(t, seed)

@@ -95,7 +95,7 @@ func (c *checker) started(pos int, e *stages.Event) {
 	*m = member{state: stages.Running, attempt: e.Attempt, started: c.startedAt(pos), sent: m.sent}
 }
 
-// startedAt is what the deadline of a cluster that starts now counts from.
+// startedAt returns the start of the deadline of a cluster that starts now.
 func (c *checker) startedAt(pos int) stages.Instant {
 	m := &c.members[pos]
 	stage, _ := c.p.StageOf(pos)
@@ -131,7 +131,7 @@ func (c *checker) ended(pos int, e *stages.Event) {
 		c.fail("5", "%s is skipped in flight, and there is no reason to", e.Cluster)
 	}
 	if m.state == stages.Pending && m.tries == 0 && !m.fresh {
-		m.attempt-- // that was the one to come
+		m.attempt-- // Attempt counted the next attempt
 	}
 	m.gone = m.gone || state == stages.Skipped && strings.HasPrefix(e.Message, "Removed:")
 	m.sent = m.sent || m.state == stages.Failed

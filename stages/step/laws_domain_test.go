@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// place rolls where a cluster is: in a region, or in none, and in a zone.
+// place rolls the location of a cluster: a region or none, and a zone.
 func (d *dice) place(labels map[string]string) map[string]string {
 	if !d.divided {
 		return labels
@@ -26,8 +26,9 @@ func (d *dice) divide(st *stages.Stage) {
 	}
 }
 
-// retries are the clusters that a step tries to reach again. No event says so, and each takes up its domains: since
-// groups take turns, one of another group may do that before a cluster starts.
+// retries returns the clusters that a step tries to reach again. No event reports such a retry, and
+// it takes up the cluster's domains. Groups take turns, so another group may retry a cluster before
+// a cluster starts.
 func (c *checker) retries(r *Run) (out []int) {
 	for i := range r.form.InFlight {
 		f := &r.form.InFlight[i]
@@ -64,7 +65,7 @@ func (c *checker) fullDomain(pos int) string {
 	return ""
 }
 
-// rollSlots rolls how many clusters the cap lets be in flight.
+// rollSlots rolls the number of clusters that the cap allows in flight.
 func (s *sim) rollSlots() {
 	if s.p.Strategy.Cap != "" && s.d.n(3) == 0 {
 		s.slots = s.d.n(5)
@@ -81,7 +82,7 @@ func (c *checker) flying() (n int) {
 	return n
 }
 
-// spare is how many more clusters may start by the cap that runs share.
+// spare returns how many more clusters may start under the cap that runs share.
 func (c *checker) spare() int {
 	if c.p.Strategy.Cap == "" {
 		return len(c.members)
@@ -89,8 +90,8 @@ func (c *checker) spare() int {
 	return c.in.Slots - c.flying()
 }
 
-// wants checks that a run wants what it would use: with so many slots it has that
-// many clusters in flight, and no more slots change anything.
+// wants checks that a run wants as many slots as it would use: with that many slots it has that
+// many clusters in flight, and more slots change nothing.
 func (c *checker) wants(ready *Ready, in stages.Input, do machine) {
 	if c.p.Strategy.Cap == "" {
 		if ready.Wants != 0 || ready.Run.form.Capped {
@@ -152,7 +153,7 @@ func domainMutants() []mutant {
 	})
 }
 
-// dividedMutants have to be caught in runs with failure domains.
+// dividedMutants must be caught in runs with failure domains.
 func dividedMutants(all []mutant) []mutant {
 	for i := range all {
 		all[i].divided = true

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// event takes an event in and checks that it may happen.
+// event records an event and checks that it may happen.
 func (c *checker) event(e *stages.Event) {
 	switch e.Type {
 	case stages.RunStarted, stages.RunQueued, stages.RunStopping, stages.RunStopped, stages.RunResumed, stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded:
@@ -54,8 +54,7 @@ func (c *checker) runEvent(e *stages.Event) {
 	}
 }
 
-// resumed lets deadlines begin again, and failed clusters where the profile
-// tries them again.
+// resumed restarts the deadlines, and the failed clusters if the profile retries them.
 func (c *checker) resumed(was stages.State) {
 	if !c.asked(stages.Start) && !c.asked(stages.Retry) {
 		c.fail("4", "the run was resumed and no command asked for that")
@@ -75,8 +74,8 @@ func (c *checker) resumed(was stages.State) {
 	}
 }
 
-// reopen forgets the open gates after a stage, and a group of it, of which
-// clusters are tried again.
+// reopen forgets the open gates after a stage and after one of its groups when clusters of the
+// group are retried.
 func (c *checker) reopen(pos int) {
 	stage, group := c.p.StageOf(pos)
 	c.stages[stage].groups[group].ended = 0
@@ -173,8 +172,7 @@ func (c *checker) planned(stage, group int) []stages.PlannedGate {
 	return c.p.Stages[stage].Groups[group].Gates
 }
 
-// gateOf returns the key of the gate that an event is about, and what was
-// planned for it.
+// gateOf returns the key of the gate that an event is about, and its plan.
 func (c *checker) gateOf(e *stages.Event) (gateKey, stages.PlannedGate) {
 	stage := c.p.StageIndex(e.Stage)
 	k := gateKey{stage, c.groupIndex(stage, e.Group), approval.After, stages.TimedWait}
@@ -255,8 +253,8 @@ func (c *checker) completes(e *stages.Event, k gateKey) bool {
 	})
 }
 
-// from is when a gate that opens now begins: when the stage or the group was
-// reached, or its last cluster or group ended.
+// from returns the beginning of a gate that opens now: when the stage or the group was reached, or
+// when its last cluster or group ended.
 func (c *checker) from(k gateKey) stages.Instant {
 	st := &c.stages[k.stage]
 	switch {
@@ -275,7 +273,7 @@ func (c *checker) from(k gateKey) stages.Instant {
 	return last
 }
 
-// endGroup takes in that a group with gates ends now, if it does.
+// endGroup records the end of a group with gates, if it ends now.
 func (c *checker) endGroup(stage, group int) {
 	m := &c.stages[stage].groups[group]
 	if m.ended == 0 && len(c.planned(stage, group)) > 0 && c.groupDone(stage, group) && len(c.between(stage, group, approval.After)) == 0 {
@@ -283,8 +281,8 @@ func (c *checker) endGroup(stage, group int) {
 	}
 }
 
-// opened checks when a gate is opened: a wait begins when the stage was reached
-// or its last cluster ended.
+// opened checks a gate that opens: a wait begins when the stage was reached or its last cluster
+// ended.
 func (c *checker) opened(e *stages.Event, k gateKey, pg stages.PlannedGate, g gateModel) gateModel {
 	if g.open && !g.lapsed || c.state != stages.Running || c.current() != k.stage {
 		c.fail("gates", "%s out of turn", e.Type)
@@ -310,7 +308,7 @@ func (c *checker) opened(e *stages.Event, k gateKey, pg stages.PlannedGate, g ga
 	return gateModel{open: true, until: until, attempt: g.attempt + 1, approvers: map[string]bool{}}
 }
 
-// decided checks a decision: there is a command for it, about this request.
+// decided checks a decision: a command must have made it, for this request.
 func (c *checker) decided(e *stages.Event, k gateKey, pg stages.PlannedGate, g gateModel) gateModel {
 	want := approval.Approve
 	if e.Type == stages.ApprovalRejected {

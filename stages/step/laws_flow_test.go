@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// FuzzWorkflowLaws plays random runs of random workflows: pauses, timeouts, groups
-// that depend on others, and stages that run always.
+// FuzzWorkflowLaws plays random runs of random workflows: pauses, timeouts, groups that depend on
+// others, and stages with Always.
 func FuzzWorkflowLaws(f *testing.F) {
 	for seed := range corpus() {
 		f.Add(lawBytes(uint64(seed)))
@@ -40,7 +40,7 @@ func TestWorkflowLaws(t *testing.T) {
 	}
 }
 
-// Machines that are broken in what only workflows have are found out.
+// The laws detect machines with a broken feature of workflows.
 func TestWorkflowLawsFindMutants(t *testing.T) {
 	change := func(how func(*stages.PlannedStage, *stages.PlannedGroup)) machine {
 		return func(p *stages.Plan, r Run, in stages.Input) Ready {
@@ -153,7 +153,7 @@ func (d *dice) flow() stages.Flow {
 	return stages.Flow{Pause: d.n(5) == 4, Timeout: d.duration(0, 0, 3*time.Minute, 20*time.Minute), Always: d.n(4) == 3}
 }
 
-// hold rolls what a pause waits for.
+// hold rolls the tasks of a pause.
 func (d *dice) hold() []stages.Task {
 	return [][]stages.Task{{{Type: stages.Approval}}, {{Type: stages.TimedWait, Wait: 2 * time.Minute}}, {{Type: stages.Approval}, {Type: stages.TimedWait, Wait: time.Minute}}}[d.n(3)]
 }
@@ -189,7 +189,7 @@ func playFlow(t *testing.T, data []byte, step machine) []violation {
 	return s.found
 }
 
-// turn steps once and checks what came out; the driver may crash before it saves.
+// turn steps once and checks the result; the driver may crash before it saves.
 func (s *flowSim) turn(in stages.Input) {
 	before := s.run
 	ready := s.check.function(before, in, s.step)
@@ -202,7 +202,7 @@ func (s *flowSim) turn(in stages.Input) {
 	s.run, s.acts, s.wake = reloaded(ready.Run), ready.Actions, ready.Wake
 }
 
-// end lets everybody do what lets the run end.
+// end lets clusters and people do everything that the run needs to end.
 func (s *flowSim) end() {
 	s.d.next = len(s.d.data)
 	for i := 0; len(s.found) == 0 && !s.run.IsEnded(); i++ {
@@ -247,8 +247,8 @@ func (s *flowSim) checkStep(was *Run, ready *Ready, in stages.Input) {
 	s.ends(was, r, in)
 }
 
-// rollbackRequested checks that a run is taken back for what its strategy says, and fails then:
-// it is not done, not stopped, and does not go on with what does not run always.
+// rollbackRequested checks that a rollback has a cause that the strategy names, and that the run
+// then fails: it does not complete or stop, and continues only with stages and groups with Always.
 func (s *flowSim) rollbackRequested(was, r *Run) {
 	u := r.form.RollbackRequest
 	if u == nil {
@@ -296,7 +296,8 @@ func (s *flowSim) begins(r *Run, e *stages.Event, closing bool) {
 	}
 }
 
-// goesOn checks a run that has not ended: its caps, its timeouts, what it waits for.
+// goesOn checks a run that has not ended: its caps, its timeouts, and the conditions that it waits
+// for.
 func (s *flowSim) goesOn(r *Run) {
 	if len(Waiting(s.p, r)) == 0 {
 		s.check.fail("6", "the run is %s and waits for nothing", r.State)
@@ -329,8 +330,8 @@ func (s *flowSim) goesOn(r *Run) {
 
 func isNotPassed(g runstate.Gate) bool { return g.State != stages.Completed }
 
-// inTime checks that what has a timeout has a deadline while it is under way, and
-// one that has not passed.
+// inTime checks that a stage or group with a timeout has a deadline while it is under way, and that
+// the deadline has not passed.
 func (s *flowSim) inTime(r *Run, f *stages.Flow, c *runstate.Clock, busy bool, name string) {
 	switch {
 	case c.IsOver(r.Now):
@@ -351,7 +352,7 @@ func inFlight(r *Run) (n int) {
 	return n
 }
 
-// ends checks that a run which ends has run what runs always.
+// ends checks that a run that ends has run its stages and groups with Always.
 func (s *flowSim) ends(was, r *Run, in stages.Input) {
 	if was.IsEnded() || r.State != stages.Failed && r.State != stages.Aborted {
 		return

@@ -7,17 +7,17 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// mutant is Step without one of its guards: the guard is taken away by giving
-// it another plan, run or input, or by changing what comes out.
+// mutant is Step without one of its guards. The guard is disabled by a changed plan, run or input,
+// or by a changed result.
 type mutant struct {
 	name string
-	law  string // that has to catch it
+	law  string // the law that must catch it
 	make func() machine
-	// divided reports whether it takes runs with failure domains to catch it.
+	// divided reports whether only runs with failure domains catch it.
 	divided bool
 }
 
-// mutantSeeds is within how many random runs a mutant has to be caught.
+// mutantSeeds is the number of random runs within which a mutant must be caught.
 const mutantSeeds = 400
 
 func TestLawsCatchMutants(t *testing.T) {
@@ -38,8 +38,8 @@ func TestLawsCatchMutants(t *testing.T) {
 	}
 }
 
-// sampled returns every fifth mutant with the race detector: nothing runs at the
-// same time in them, and make test tries all of them without it.
+// sampled returns every fifth mutant if the race detector is on. The mutants have no concurrency,
+// and make test tries all of them without it.
 func sampled(all []mutant) (out []mutant) {
 	for i, m := range all {
 		if !underRace || i%5 == 0 {
@@ -49,7 +49,7 @@ func sampled(all []mutant) (out []mutant) {
 	return out
 }
 
-// onPlan is Step with a plan that lacks what change takes away.
+// onPlan is Step with a plan without some of its limits or gates; change removes them.
 func onPlan(name, law string, change func(*stages.Plan)) mutant {
 	return mutant{name: name, law: law, make: func() machine {
 		return func(p *stages.Plan, r Run, in stages.Input) Ready {
@@ -64,7 +64,7 @@ func onPlan(name, law string, change func(*stages.Plan)) mutant {
 	}}
 }
 
-// onInput is Step that is told something else.
+// onInput is Step with a changed input.
 func onInput(name, law string, change func(*stages.Plan, Run, *stages.Input)) mutant {
 	return mutant{name: name, law: law, make: func() machine {
 		return func(p *stages.Plan, r Run, in stages.Input) Ready {
@@ -75,7 +75,7 @@ func onInput(name, law string, change func(*stages.Plan, Run, *stages.Input)) mu
 	}}
 }
 
-// onOutput is Step whose outcome is changed.
+// onOutput is Step with a changed result.
 func onOutput(name, law string, change func(*stages.Plan, Run, stages.Input, *Ready)) mutant {
 	return mutant{name: name, law: law, make: func() machine {
 		return func(p *stages.Plan, r Run, in stages.Input) Ready {
@@ -111,7 +111,7 @@ func inputMutants() []mutant {
 	}
 }
 
-// bind makes every decision one about the request that is open.
+// bind binds every decision to the open request.
 func bind(p *stages.Plan, r Run, in *stages.Input, run bool) {
 	for i := range in.Commands {
 		d := in.Commands[i].Decision

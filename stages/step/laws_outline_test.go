@@ -2,8 +2,8 @@ package step
 
 import "github.com/slipway-dev/slipway/stages"
 
-// outline checks what people see: the counts are those of the model, and a
-// cluster update run that does nothing but wait is Pending.
+// outline checks the outline: the counts are the counts of the model, and a ClusterUpdate run that
+// only waits is Pending.
 func (c *checker) outline(r *Run) {
 	out := r.Outline(c.p)
 	for i, st := range out.Stages {

@@ -86,7 +86,7 @@ func groupMutants() []mutant {
 			}
 		})
 	}
-	// without takes the gates of groups away that are on one side.
+	// without removes the gates of groups that are on one side.
 	without := func(when approval.When) func(*stages.Plan) {
 		return eachStage(func(st *stages.PlannedStage) {
 			for i := range st.Groups {

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// holds checks what the plan does.
+// holds checks the plan of a rollback.
 func (b *backCase) holds(out *stages.Plan) {
 	b.everyCluster(out)
 	if len(out.Clusters) > 0 {
@@ -22,8 +22,8 @@ func (b *backCase) holds(out *stages.Plan) {
 	}
 }
 
-// everyCluster checks that each cluster that the run may have changed is in the plan
-// once, or is named with a reason, or has what it had; and no other one.
+// everyCluster checks that each cluster that the run may have changed is in the plan once, or is
+// named with a reason, or has its previous state; and that no other cluster is in the plan.
 func (b *backCase) everyCluster(out *stages.Plan) {
 	times, kept := map[string]int{}, map[string]int{}
 	for i := range out.Clusters {
@@ -59,7 +59,7 @@ func (b *backCase) everyCluster(out *stages.Plan) {
 	}
 }
 
-// sent reports whether something may have been sent to a cluster which has not ended.
+// sent reports whether something may have been sent to a cluster that has not ended.
 func (b *backCase) sent(pos int) bool {
 	is := func(at int, sent bool) bool { return at == pos && sent }
 	return slices.ContainsFunc(b.r.form.InFlight, func(f runstate.InFlight) bool { return f.Attempt != 0 && is(f.Pos, f.Sent) }) ||
@@ -67,7 +67,7 @@ func (b *backCase) sent(pos int) bool {
 		slices.ContainsFunc(b.r.form.Unsuccessful, func(x runstate.Unsuccessful) bool { return x.First <= pos && pos <= x.Last && x.Sent })
 }
 
-// goes checks where a cluster goes.
+// goes checks the target of a cluster.
 func (b *backCase) goes(out *stages.Plan, c *stages.PlannedCluster, had stages.Previous) {
 	pos, _ := out.Position(c.Name)
 	to := &out.Clusters[pos]
@@ -85,8 +85,8 @@ func (b *backCase) goes(out *stages.Plan, c *stages.PlannedCluster, had stages.P
 	}
 }
 
-// inOrder checks that the latest stage comes first, what is cleaned behind what
-// goes back, and in each group the last cluster first.
+// inOrder checks that the latest stage comes first, that clusters to clean come after clusters to
+// roll back, and that in each group the last cluster comes first.
 func (b *backCase) inOrder(out *stages.Plan) {
 	type place struct{ stage, group, pos, clean int }
 	var last place
@@ -111,7 +111,7 @@ func (b *backCase) inOrder(out *stages.Plan) {
 	}
 }
 
-// origin returns the stage and the groups that a stage of the plan is made of.
+// origin returns the original stage and groups of a stage of the rollback plan.
 func (b *backCase) origin(out *stages.Plan, stage int) (*stages.PlannedStage, []int) {
 	var groups []int
 	at := 0
@@ -124,8 +124,7 @@ func (b *backCase) origin(out *stages.Plan, stage int) (*stages.PlannedStage, []
 	return &b.p.Stages[at], groups
 }
 
-// sameNumbers checks caps, budgets and timeouts, and that groups wait for those that
-// waited for them.
+// sameNumbers checks caps, budgets and timeouts, and that dependencies between groups are reversed.
 func (b *backCase) sameNumbers(out *stages.Plan) {
 	for i := range out.Stages {
 		st := &out.Stages[i]
@@ -154,8 +153,7 @@ func (b *backCase) sameNumbers(out *stages.Plan) {
 	}
 }
 
-// leadsTo reports whether a group of a stage came after another one, maybe by way of
-// others.
+// leadsTo reports whether a group of a stage came after another group, directly or indirectly.
 func leadsTo(st *stages.PlannedStage, group, first int) bool {
 	seen := map[int]bool{}
 	for next := st.Groups[group].After; len(next) > 0; {
@@ -172,7 +170,8 @@ func leadsTo(st *stages.PlannedStage, group, first int) bool {
 	return false
 }
 
-// gates checks that people are asked once, before anything, where they are to be.
+// gates checks that people are asked exactly once, at the beginning, if the strategy requires
+// approval.
 func (b *backCase) gates(out *stages.Plan) {
 	asked := 0
 	for i := range out.Stages {

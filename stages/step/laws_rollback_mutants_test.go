@@ -12,7 +12,7 @@ import (
 // backMutant is RollBack that is broken in one way.
 type backMutant struct {
 	name string
-	law  string // that has to catch it
+	law  string // the law that must catch it
 	make func() inversion
 }
 
@@ -33,7 +33,7 @@ func TestRollBackLawsCatchMutants(t *testing.T) {
 	}
 }
 
-// onHistory is RollBack that is told something else of what clusters had.
+// onHistory is RollBack with a changed history of clusters.
 func onHistory(name, law string, change func(*stages.Plan, *stages.PlannedCluster, *stages.Previous)) backMutant {
 	return backMutant{name, law, func() inversion {
 		return func(p *stages.Plan, r *Run, previous map[string]stages.Previous) (*stages.Plan, error) {
@@ -62,7 +62,7 @@ func onRun(name, law string, change func(*stages.Plan, *Run)) backMutant {
 	}}
 }
 
-// onInverse is RollBack whose plan is changed, and given another digest.
+// onInverse is RollBack with a changed plan and the matching digest.
 func onInverse(name, law string, change func(p, out *stages.Plan)) backMutant {
 	return backMutant{name, law, func() inversion {
 		return func(p *stages.Plan, r *Run, previous map[string]stages.Previous) (*stages.Plan, error) {
@@ -229,7 +229,7 @@ func backOrderMutants() []backMutant {
 	}
 }
 
-// turn makes groups wait for those that waited for them.
+// turn reverses the dependencies between groups.
 func turn(groups []stages.PlannedGroup) {
 	after := make([][]int, len(groups))
 	for i := range groups {
@@ -242,8 +242,7 @@ func turn(groups []stages.PlannedGroup) {
 	}
 }
 
-// relay gives the clusters of a plan the order of its stages, and of each group
-// that of sort.
+// relay orders the clusters of a plan by its stages and, within each group, by sort.
 func relay(p *stages.Plan, sort func([]stages.PlannedCluster)) {
 	var all []stages.PlannedCluster
 	for i := range p.Stages {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// FuzzRollBack plays random runs of random plans to random points, and holds the
-// plans that take them back to the laws, and then runs of those.
+// FuzzRollBack plays random runs of random plans to random points. It holds the plans that roll
+// them back to the laws, and then runs of these plans.
 func FuzzRollBack(f *testing.F) {
 	for seed := range corpus() {
 		f.Add(lawBytes(uint64(seed)))
@@ -39,20 +39,20 @@ func TestRollBackLaws(t *testing.T) {
 	}
 }
 
-// backKind is of which kind of plan a run is taken back.
+// backKind is the kind of the plan whose run is rolled back.
 type backKind string
 
 func backKinds() []backKind { return []backKind{"stages", "domains", "workflow"} }
 
-// inverse is RollBack, or a broken variant of it.
+// inversion is RollBack, or a broken variant of it.
 type inversion func(*stages.Plan, *Run, map[string]stages.Previous) (*stages.Plan, error)
 
-// backCase is a run at a random point, with what its clusters had before.
+// backCase is a run at a random point, with the previous state of its clusters.
 type backCase struct {
 	p        *stages.Plan
 	r        *Run
 	previous map[string]stages.Previous
-	// started are the clusters of which an event says that they started.
+	// started are the clusters that have a start event.
 	started map[string]bool
 	found   []violation
 }
@@ -101,7 +101,7 @@ func (d *dice) rollback() *stages.RollbackPolicy {
 	return b
 }
 
-// previous rolls what clusters had; some are not named.
+// previous rolls the previous state of clusters; some have none.
 func (d *dice) previous(p *stages.Plan) map[string]stages.Previous {
 	out := map[string]stages.Previous{}
 	for i := range p.Clusters {
@@ -128,7 +128,7 @@ func (b *backCase) advance(d *dice) {
 	s.run = NewRun(b.p, "run", "uid-run", approval.Identity{Name: "ann"}, false, s.clock)
 	for i := range d.n(80) {
 		in := s.chaos()
-		if d.n(2) == 0 { // so that it gets somewhere
+		if d.n(2) == 0 { // so that the run makes progress
 			in = s.calm()
 			in.Now = s.clock
 		}
@@ -147,8 +147,7 @@ func (b *backCase) advance(d *dice) {
 	b.r = &s.run
 }
 
-// planned makes the plan, twice: what it is made of does not change, and neither
-// does what is made.
+// planned makes the plan twice. Neither the inputs nor the result may change.
 func (b *backCase) planned(do inversion) (out *stages.Plan) {
 	defer func() {
 		if cause := recover(); cause != nil {
@@ -178,7 +177,7 @@ func (b *backCase) planned(do inversion) (out *stages.Plan) {
 	return out
 }
 
-// stored checks that the plan is one that can be stored and read.
+// stored checks that the plan can be stored and read.
 func (b *backCase) stored(out *stages.Plan) {
 	header, pages := out.Encode()
 	read, err := stages.DecodePlan(header, pages)
@@ -190,8 +189,7 @@ func (b *backCase) stored(out *stages.Plan) {
 	}
 }
 
-// ends runs the plan, through some chaos, to its end; then nothing is left of what
-// it has done.
+// ends runs the plan, through some chaos, to its end. Then no change of the run may be left.
 func (b *backCase) ends(d *dice, out *stages.Plan) {
 	s := &flowSim{sim: sim{d: d, p: out, clock: scriptEpoch, slots: len(out.Clusters)}}
 	s.step = func(p *stages.Plan, r Run, in stages.Input) Ready {

@@ -46,7 +46,7 @@ func proofMutants() []mutant {
 	}
 }
 
-// runMutants change the run that is stepped.
+// runMutants change the input run.
 func runMutants() []mutant {
 	onRun := func(name, law string, change func(*stages.Plan, *Run)) mutant {
 		return mutant{name: name, law: law, make: func() machine {
@@ -120,7 +120,7 @@ func runMutants() []mutant {
 	}
 }
 
-// memoryMutants forget that the run is all there is.
+// memoryMutants keep state outside of the run.
 func memoryMutants() []mutant {
 	return []mutant{
 		{name: "keeps the run in memory", law: "1", make: func() machine {

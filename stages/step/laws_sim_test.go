@@ -14,8 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// dice are rolled from bytes, so that the fuzzer can search; when the bytes run
-// out every roll is 0.
+// dice are rolled from bytes, so that the fuzzer can search. After the last byte every roll is 0.
 type dice struct {
 	data []byte
 	next int
@@ -165,14 +164,14 @@ type sim struct {
 	sent    []stages.Command
 	ids     int
 	blocked string
-	// cal is the calendar, newCal says that no step that was saved has seen it.
+	// cal is the calendar. newCal reports whether no saved step has seen it.
 	cal    *diceCalendar
 	newCal bool
-	// slots is how many clusters the cap lets be in flight.
+	// slots is the number of clusters that the cap allows in flight.
 	slots int
 }
 
-// play plays a run out of the dice and returns what was violated first.
+// play plays a run with the dice and returns the first violations.
 func play(d *dice, step machine) ([]violation, error) {
 	p, err := d.plan()
 	if err != nil {
@@ -339,8 +338,8 @@ func (s *sim) decision(c *stages.Command) {
 	c.Decision = d
 }
 
-// finish ends the chaos: every cluster is healthy and everybody approves. The
-// run has to end, and in a bounded number of steps.
+// finish ends the chaos: every cluster is healthy and everything is approved. The run must end in a
+// bounded number of steps.
 func (s *sim) finish() {
 	s.d.next = len(s.d.data)
 	bound := 30 + 8*len(s.p.Clusters) + 12*len(s.p.Stages)
@@ -375,7 +374,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// calm is what everybody does who wants the run to end.
+// calm is an input that lets the run end: reports of healthy clusters, approvals and starts.
 func (s *sim) calm() stages.Input {
 	var in stages.Input
 	for i := range s.acts {

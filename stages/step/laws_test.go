@@ -29,11 +29,11 @@ func TestLaws(t *testing.T) {
 	case testing.Short():
 		n = lawSeeds / 20
 	}
-	// These have found what the others did not: an attempt that began in the step
-	// in which a deadline ended the run, a deadline that a stop slept through, and
-	// a cluster that became healthy in the step in which it yielded too late,
-	// one whose turn it was not since another group had tried one of its domain
-	// again, and a request that was open while the run was ending.
+	// These seeds found problems that the others did not find: an attempt that began in the step in
+	// which a deadline ended the run; a deadline that passed unnoticed during a stop; a cluster
+	// that became healthy in the step in which it yielded too late; a cluster that was out of turn
+	// because another group had retried a cluster of its domain; and a request that was open while
+	// the run was ending.
 	seeds := []uint64{1001984, 1020904, 4190, 3966, 3987}
 	for seed := range n {
 		seeds = append(seeds, seed)
@@ -60,7 +60,7 @@ func lawful(t *testing.T, data []byte) {
 	}
 }
 
-// lawBytes are the dice of a seed.
+// lawBytes returns the dice of a seed.
 func lawBytes(seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 29410))
 	b := make([]byte, 100+r.IntN(500))

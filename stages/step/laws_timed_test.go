@@ -13,13 +13,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// diceCalendar has a window for every position: none, one that is never open, or
-// one that is open for a while again and again.
+// diceCalendar has a window for every position: none, one that never opens, or one that opens
+// periodically.
 type diceCalendar struct {
 	period, open, offset []time.Duration // the period is 0 without a window
 }
 
-// Window is the window of a cluster.
+// Window returns the window of a cluster.
 func (c *diceCalendar) Window(pos int, at time.Time) stages.Window {
 	period, open := c.period[pos], c.open[pos]
 	switch {
@@ -35,7 +35,7 @@ func (c *diceCalendar) Window(pos int, at time.Time) stages.Window {
 	return stages.Window{Limited: true, Until: at.Add(period - phase)}
 }
 
-// openSometimes is the calendar without windows that are never open.
+// openSometimes returns the calendar without the windows that are never open.
 func (c *diceCalendar) openSometimes() *diceCalendar {
 	if c == nil {
 		return nil
@@ -79,7 +79,7 @@ func (d *dice) strict(st *stages.Stage) {
 	}
 }
 
-// timed adds to an input what has to do with windows, and retries.
+// timed adds windows and retries to an input.
 func (s *sim) timed(in *stages.Input) {
 	if s.d.one(12) || s.cal == nil && s.d.one(4) {
 		s.cal, s.newCal = s.d.calendar(len(s.p.Clusters)), true
@@ -103,7 +103,7 @@ func (s *sim) timed(in *stages.Input) {
 	}
 }
 
-// named gives a command an id and who sent it.
+// named gives a command an ID and an author.
 func (s *sim) named(c stages.Command) stages.Command {
 	s.ids++
 	c.ID, c.By, c.At = fmt.Sprintf("c%d", s.ids), approval.Identity{Name: "ann"}, s.clock
@@ -195,7 +195,7 @@ func TestLawsCatchTimedMutants(t *testing.T) {
 	for _, m := range sampled(timedMutants()) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			// The first ones have caught what takes others long.
+			// These seeds quickly catch mutants that take the others long.
 			seeds := []uint64{15, 28, 35, 71, 123}
 			for seed := range uint64(mutantSeeds) {
 				seeds = append(seeds, seed)

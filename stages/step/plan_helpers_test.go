@@ -17,7 +17,7 @@ func matchLabel(key, value string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{key: value}}
 }
 
-// labelled is a cluster; labels are key=value.
+// labelled returns a cluster; labels are key=value.
 func labelled(name string, labels ...string) placement.Cluster {
 	c := placement.Cluster{Name: name, UID: "uid-" + name, Labels: map[string]string{}}
 	for _, l := range labels {
@@ -32,7 +32,7 @@ func percent(s string) *intstr.IntOrString {
 	return &v
 }
 
-// divided is a plan of 30 clusters whose stage is divided by region and zone.
+// divided returns a plan of 30 clusters whose stage is divided by region and zone.
 func divided(t *testing.T, back *stages.RollbackPolicy) *stages.Plan {
 	t.Helper()
 	var clusters []placement.Cluster

@@ -9,9 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Each test of this file is for a defect that is known of another system, and
-// shows that this one does not have it. So do scripts: p6-wait-survives-stop,
-// relabelled-mid-run and stale-observations.
+// Each test of this file is for a known defect of another system, and shows that this one does not
+// have it. So do the scripts p6-wait-survives-stop, relabelled-mid-run and stale-observations.
 
 // fourClusters is an environment with four clusters and a strategy of one stage, and a run.
 func fourClusters(stage string, rest ...string) *scriptEnv {
@@ -22,7 +21,7 @@ func fourClusters(stage string, rest ...string) *scriptEnv {
 	return w
 }
 
-// says checks how the answer to the last of some directives ends.
+// says checks the end of the output of the last directive.
 func (w *scriptEnv) says(t *testing.T, want string, directives ...string) {
 	t.Helper()
 	if got := w.say(directives...); !strings.HasSuffix(got, want+"\n") {
@@ -39,15 +38,14 @@ func TestAnApprovalIsBoundToRunPlanAndAttempt(t *testing.T) {
 		}
 	}
 	w.says(t, "Running: apply m1#1 apply m2#1 apply m3#1 apply m4#1", "approve all when=Before by=bob")
-	// One for a request that is not open yet is refused.
+	// A decision on a request that is not open yet is refused.
 	w = fourClusters("afterStageTasks: [{type: Approval}]")
 	if got := w.say("approve all by=bob"); !strings.Contains(got, "CommandRefused") {
 		t.Error(got)
 	}
 }
 
-// A cluster that fails for ever does not hold its slot for ever, where the
-// strategy says how long or how often it is tried.
+// A cluster that keeps failing loses its slot if the strategy limits its time or its attempts.
 func TestAClusterThatKeepsFailingGivesUpItsSlot(t *testing.T) {
 	w := fourClusters("maxFailures: 4", "attempts: 2", "backoff: 1s")
 	w.says(t, "Running: wake 1s", "observe m1 failed")
@@ -58,7 +56,7 @@ func TestAClusterThatKeepsFailingGivesUpItsSlot(t *testing.T) {
 	w.says(t, "Running: apply m2#1 wake 14m0s", "step t=7m")
 }
 
-// A run that is Stopping says who stopped it, whatever clusters in flight do.
+// The reason of a Stopping run stays its author, whatever clusters in flight report.
 func TestAStoppingRunKeepsItsReason(t *testing.T) {
 	w := fourClusters("maxConcurrency: 2")
 	want := `Stopping "stopped by ann": apply m1#1 apply m2#1 wake 5m0s`
@@ -82,7 +80,7 @@ func TestLimitsAreNotClamped(t *testing.T) {
 	}
 }
 
-// A duration is one, or is refused when it is read: none is taken for another.
+// A duration is read exactly or refused: no value is mistaken for another.
 func TestDurationsAreReadStrictly(t *testing.T) {
 	for _, text := range []string{`"1h|"`, `"h"`, `"x5m"`, `1.5`} {
 		var s stages.Strategy
@@ -98,8 +96,8 @@ func TestDurationsAreReadStrictly(t *testing.T) {
 	}
 }
 
-// A cluster whose deadline has passed gives its slot up, and what may still go on
-// there counts: with a strict budget no other starts in its place.
+// A cluster whose deadline has passed loses its slot, but its effects may continue and count: with
+// a strict budget no other cluster starts in its place.
 func TestAClusterPastItsDeadlineGivesUpItsSlot(t *testing.T) {
 	w := fourClusters("maxConcurrency: 2, maxFailures: 2, strictFailures: true", "progressDeadline: 1m")
 	w.says(t, "Running: apply m1#1 apply m2#1 wake 1m0s", "observe m1 sent m2 sent")
@@ -121,8 +119,8 @@ func TestEveryClusterIsInOneStage(t *testing.T) {
 	}
 }
 
-// How often a cluster was tried is in the run, and so is when it is tried again:
-// another message, a stop or a restart does not begin that again.
+// The run stores the number of attempts and the time of the next one: another message, a stop or a
+// restart does not reset them.
 func TestTheRunKeepsAttemptsAndBackoffs(t *testing.T) {
 	w := fourClusters("maxFailures: 4", "attempts: 4", "backoff: 10s", "maxBackoff: 1h")
 	w.says(t, "Running: wake 10s", "observe m1 failed msg=first")
@@ -134,8 +132,8 @@ func TestTheRunKeepsAttemptsAndBackoffs(t *testing.T) {
 	w.says(t, "Running: apply m2#1", "observe m1 failed msg=fourth")
 }
 
-// A run is written as a whole, by one writer: what people want are commands,
-// each carried out once, and a step with a command and a report is one change.
+// A run is written as a whole, by one writer. Requests of people are commands, each carried out
+// once. A step with a command and a report is one change.
 func TestCommandsDoNotOverwriteTheRun(t *testing.T) {
 	w := fourClusters("maxConcurrency: 2")
 	in := stages.Input{Observations: []stages.Observation{w.cur.observation("m1", "healthy")}, Commands: []stages.Command{{ID: "1", Verb: stages.Stop}}}
@@ -159,8 +157,8 @@ func TestADeadlineStandsStillWhileTheRunIsStopped(t *testing.T) {
 	w.says(t, "Running: apply m1#2 wake 5h10m0s", "resume by=ann t=5h")
 }
 
-// A budget that is not strict is exceeded by what was in flight, as in Azure; a
-// strict one is not. Percentages of both are resolved once, in the plan.
+// Clusters in flight can exceed a budget that is not strict, as in Azure, but not a strict one.
+// Percentages of both are resolved once, in the plan.
 func TestOnlyAStrictBudgetIsABound(t *testing.T) {
 	soft := fourClusters("maxConcurrency: 4, maxFailures: 25%", "profile: ClusterUpdate")
 	soft.says(t, `Failed "2 clusters of stage all have failed, and 1 may"`, "observe m1 failed m2 failed m3 failed m4 failed")
@@ -174,8 +172,8 @@ func TestOnlyAStrictBudgetIsABound(t *testing.T) {
 	}
 }
 
-// As many may fail as the budget says, of as many clusters as the plan has: the
-// run ends with the next one. A strict budget is reached and not exceeded.
+// The budget applies to all clusters of the plan, and one more failure ends the run. A strict
+// budget is reached but not exceeded.
 func TestABudgetCountsAllClustersOfTheStage(t *testing.T) {
 	w := fourClusters("maxFailures: 50%", "attempts: 1")
 	w.say("skip cluster m4")
@@ -187,7 +185,7 @@ func TestABudgetCountsAllClustersOfTheStage(t *testing.T) {
 	w.says(t, `Failed "2 clusters of stage all have failed, which is all that may: no other can be started, and not all have been"`, "observe m2 failed")
 }
 
-// A cluster that has failed gives its slot up, and no limit is one, not none.
+// A failed cluster loses its slot. A missing limit means one cluster, not all of them.
 func TestAMissingLimitIsOneCluster(t *testing.T) {
 	w := fourClusters("maxFailures: 4", "attempts: 1")
 	w.says(t, "Running: apply m2#1", "observe m1 failed")

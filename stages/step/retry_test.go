@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Only what was skipped is not retried while more have failed than may: nothing
-// could start.
+// Skipped clusters alone are not retried while more clusters have failed than the budget allows,
+// because nothing could start.
 func TestRetryOfSkippedClustersNeedsABudget(t *testing.T) {
 	w := fourClusters("maxFailures: 0", "profile: ClusterUpdate")
 	w.say("skip cluster m4", "observe m1 failed")
@@ -18,8 +18,7 @@ func TestRetryOfSkippedClustersNeedsABudget(t *testing.T) {
 	w.says(t, "Running: apply m1#2", "retry by=ann")
 }
 
-// A cluster that has failed and then left is not tried again, and its failure
-// does not count any more.
+// A cluster that has failed and then left is not retried, and its failure no longer counts.
 func TestRetryPassesOverWhatHasLeft(t *testing.T) {
 	w := fourClusters("maxFailures: 0, maxConcurrency: 2", "profile: ClusterUpdate")
 	w.say("observe m1 failed", "gone m1", "observe m2 failed")
@@ -29,8 +28,8 @@ func TestRetryPassesOverWhatHasLeft(t *testing.T) {
 	w.says(t, "Completed", "auto")
 }
 
-// The windows of clusters that are retried count too, those of the calendar of
-// now: a change of it, or a bypass, is all they wait for.
+// The windows of retried clusters count too, as the current calendar has them: a change of the
+// calendar or a bypass lets them start at once.
 func TestRetriedClustersWaitForTheirWindows(t *testing.T) {
 	w := fourClusters("maxFailures: 4, maxConcurrency: 3", "attempts: 1")
 	w.say("skip cluster m4", "observe m1 failed m2 pointless")
@@ -44,8 +43,8 @@ func TestRetriedClustersWaitForTheirWindows(t *testing.T) {
 	w.says(t, "Running: apply m2#2 apply m4#1 apply m1#2", "bypass by=ann msg=now until=6h")
 }
 
-// That there is nothing to be done is no news of a cluster that may have been
-// changed, nor of one that could not be asked.
+// A report that there is nothing to do has no effect on a cluster that may have been changed, or
+// that could not be reached.
 func TestWhatWasSentIsNotSkipped(t *testing.T) {
 	w := fourClusters("maxConcurrency: 1", "minHealthy: 1m")
 	w.says(t, "Running: observe m1#1 wake 1m0s", "observe m1 healthy")
@@ -60,7 +59,7 @@ func TestWhatWasSentIsNotSkipped(t *testing.T) {
 	}
 }
 
-// Retry in a removal begins the deadline of a cluster again.
+// Retry in a removal restarts the deadline of a cluster.
 func TestRetryOfARemoval(t *testing.T) {
 	w := newScriptEnv()
 	w.setStrategy("stages: [{name: all, labelSelector: {}}]\nremoval: {deadline: 10m}")

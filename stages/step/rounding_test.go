@@ -13,15 +13,14 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// refused and unset stand for a limit that is refused, and for none that is
-// given.
+// refused stands for a limit that is refused, and unset for a missing one.
 const (
 	refused = -100
 	unset   = "unset"
 )
 
-// roundings is how a number or a percentage becomes a limit over n clusters, and
-// where others do something else: what, theirs says. Nothing is ever clamped.
+// roundings lists how a number or a percentage becomes a limit over n clusters and, if another
+// system does that differently, its result in theirs. Nothing is ever clamped.
 func roundings() []struct {
 	system, field, value string
 	n, ours              int
@@ -124,9 +123,8 @@ func planOver(st stages.Stage, n int) (*stages.Plan, error) {
 	return planner.Plan(s, stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "r1"}, fleet)
 }
 
-// Profile ClusterUpdate refuses, as Azure does, a group's number that is greater
-// than its clusters or than what the stage allows. A stage's may exceed its
-// members.
+// Profile ClusterUpdate, like Azure, refuses a number of a group that exceeds its clusters or the
+// limit of the stage. The number of a stage may exceed its clusters.
 func TestProfileClusterUpdateRefusesConcurrencyThatCannotBe(t *testing.T) {
 	number := func(n int) *intstr.IntOrString {
 		v := intstr.FromInt32(int32(n))
@@ -149,8 +147,8 @@ func TestProfileClusterUpdateRefusesConcurrencyThatCannotBe(t *testing.T) {
 	}
 }
 
-// A strict budget lets as many start as may fail: StackSets would start one more.
-// One of 0 is refused: nothing could start.
+// A strict budget lets as many clusters start as may fail: StackSets would start one more. A strict
+// budget of 0 is refused, because nothing could start.
 func TestAStrictBudgetBoundsHowManyStart(t *testing.T) {
 	w := newScriptEnv()
 	w.setClusters("m1\nm2\nm3\nm4\nm5\n")

@@ -10,12 +10,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// maxRecord is what the package documentation promises of a run of 10,000
-// clusters.
+// maxRecord is the size that the package documentation promises for a run of 10,000 clusters.
 const maxRecord = 256 << 10
 
-// outage steps a run of which the first unreachable of the clusters cannot be
-// reached, until it has got as far as it can, and returns the largest record.
+// outage steps a run as far as it goes while the first unreachable clusters of the plan cannot be
+// reached. It returns the largest record.
 func outage(tb testing.TB, p *stages.Plan, unreachable int) (ready Ready, largest int) {
 	now := scriptEpoch
 	ready = Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
@@ -37,8 +36,8 @@ func outage(tb testing.TB, p *stages.Plan, unreachable int) (ready Ready, larges
 	return ready, max(largest, recordSize(tb, ready.Run))
 }
 
-// An outage does not put the fleet into the record: beyond 256 clusters those
-// that cannot be reached keep their slots.
+// An outage does not put the fleet into the record: beyond 256 clusters, unreachable clusters keep
+// their slots.
 func TestOutageIsBounded(t *testing.T) {
 	p := benchPlan(t, 10000, 100)
 	ready, size := outage(t, p, 6000)
@@ -63,8 +62,8 @@ func TestOutageIsBounded(t *testing.T) {
 	}
 }
 
-// Clusters that wait take turns with those that hold the slots, so when some
-// can be reached again the run goes on, whichever those are.
+// Waiting clusters take turns with the clusters that hold the slots. So the run continues as soon
+// as any of them can be reached again.
 func TestRunGoesOnAfterAnOutage(t *testing.T) {
 	p := benchPlan(t, 1000, 10)
 	ready, _ := outage(t, p, 600)
@@ -90,8 +89,8 @@ func TestRunGoesOnAfterAnOutage(t *testing.T) {
 	}
 }
 
-// manyFail steps a run in which every step-th cluster fails, each for a reason
-// of its own, and none of the budget is used up.
+// manyFail steps a run. Every step-th cluster fails for its own reason, and the budget is never
+// used up.
 func manyFail(tb testing.TB, p *stages.Plan, step int) Ready {
 	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
 	for ready.Run.State == stages.Running {
@@ -108,7 +107,7 @@ func manyFail(tb testing.TB, p *stages.Plan, step int) Ready {
 	return ready
 }
 
-// tolerant is a plan whose clusters are tried once and may all fail.
+// tolerant returns a plan whose clusters are tried once and may all fail.
 func tolerant(tb testing.TB, clusters, flying int) *stages.Plan {
 	p := benchPlan(tb, clusters, flying)
 	p.Strategy.Attempts = 1
@@ -118,8 +117,8 @@ func tolerant(tb testing.TB, clusters, flying int) *stages.Plan {
 	return p
 }
 
-// Thousands of failures fit into the record: only the first keep their reason,
-// and of the others Explain says where it is.
+// Thousands of failures fit into the record: only the first keep their reason. For the others,
+// Explain refers to the journal.
 func TestFailuresAreBounded(t *testing.T) {
 	p := tolerant(t, 10000, 500)
 	for _, step := range []int{1, 2} { // side by side, and one by one
@@ -139,8 +138,7 @@ func TestFailuresAreBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkRecord measures how large the record of a run of 10,000 clusters
-// becomes when everything goes wrong.
+// BenchmarkRecord measures the largest record of a run of 10,000 clusters when everything fails.
 func BenchmarkRecord(b *testing.B) {
 	b.Run("unreachable=6000", func(b *testing.B) {
 		p, size := benchPlan(b, 10000, 100), 0

@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// oneAtATime is a plan of three clusters of which one may be in flight.
+// oneAtATime returns a plan of three clusters with one in flight.
 func oneAtATime(t testing.TB) *stages.Plan {
 	t.Helper()
 	var fleet []placement.Cluster
@@ -38,7 +38,7 @@ func oneAtATime(t testing.TB) *stages.Plan {
 	return p
 }
 
-// kept returns a run as it is after it was kept as JSON.
+// kept returns a run after it was stored as JSON and read again.
 func kept(t testing.TB, r step.Run) (out step.Run) {
 	t.Helper()
 	b, err := json.Marshal(r)
@@ -51,8 +51,8 @@ func kept(t testing.TB, r step.Run) (out step.Run) {
 	return out
 }
 
-// A host that keeps a run as JSON between two steps has one cluster in flight
-// under a cap of one, and the run completes on the proof of all three.
+// If a host stores a run as JSON between two steps, one cluster is in flight under a cap of one,
+// and the run completes on the proof of all three.
 func TestARunKeptAsJSONStaysUnderItsCap(t *testing.T) {
 	p, now := oneAtATime(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	run := step.NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, now)
@@ -75,7 +75,7 @@ func TestARunKeptAsJSONStaysUnderItsCap(t *testing.T) {
 			t.Fatalf("step %d: %d clusters are in flight", n, len(ready.Actions))
 		}
 		run, in = back, stages.Input{}
-		// Nothing is proven in every other step: the cluster stays in flight meanwhile.
+		// Every other step has no proof, so that the cluster stays in flight.
 		for _, a := range ready.Actions {
 			if n%2 == 1 {
 				proven[a.Cluster] = true
@@ -90,8 +90,8 @@ func TestARunKeptAsJSONStaysUnderItsCap(t *testing.T) {
 	}
 }
 
-// What is not the JSON of a run is refused, whole: a newer format, a field that
-// would be lost, none at all. The run that it was read into stays as it was.
+// Invalid JSON of a run is refused as a whole: a newer format, a field that would be lost, no JSON
+// at all. The target of the decoding does not change.
 func TestTheJSONOfARunIsReadStrictly(t *testing.T) {
 	p := oneAtATime(t)
 	run := step.NewRun(p, "run", "uid", approval.Identity{}, false, time.UnixMilli(1))
@@ -125,7 +125,7 @@ func TestTheJSONOfARunIsReadStrictly(t *testing.T) {
 	}
 }
 
-// The JSON of a plan is whole too: a run goes on under the one that was read.
+// The JSON of a plan is complete, too: a run continues under the decoded plan.
 func TestAPlanKeptAsJSONIsWhole(t *testing.T) {
 	p := oneAtATime(t)
 	for name, marshal := range map[string]func() ([]byte, error){
@@ -163,8 +163,8 @@ func TestAPlanKeptAsJSONIsWhole(t *testing.T) {
 	}
 }
 
-// Texts that are no UTF-8 become what JSON makes of them when they come in, not when
-// the run is stored: a command is known again by its ID, and nothing changes.
+// Texts that are not UTF-8 are converted when they arrive, and not when the run is stored. So a
+// repeated command is recognized by its ID, and nothing changes.
 func TestTextsOfARunSurviveBeingKept(t *testing.T) {
 	p, now, bad := oneAtATime(t), time.UnixMilli(1), "a\xffb\xc3"
 	run := step.NewRun(p, bad, "uid", approval.Identity{Name: bad, Groups: []string{bad}}, true, now)
@@ -184,7 +184,7 @@ func TestTextsOfARunSurviveBeingKept(t *testing.T) {
 	}
 }
 
-// A clock that is out of all bounds makes no run that cannot be stored or stepped.
+// A clock that is far out of range makes no run that cannot be stored or stepped.
 func TestNoClockMakesARunThatIsNoneOfItsPlan(t *testing.T) {
 	p := oneAtATime(t)
 	for _, now := range []time.Time{{}, time.UnixMilli(-1), time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)} {

@@ -1,7 +1,7 @@
 package step
 
-// few is how many of n trials are made: with the race detector, which makes them ten
-// times as slow, one of so many; make test makes all of them without it.
+// few returns the number of trials: n or, with the race detector, which makes them ten times as
+// slow, one in oneOf of them. make test runs all of them without it.
 func few(n, oneOf int) int {
 	if underRace {
 		return n / oneOf
@@ -9,6 +9,6 @@ func few(n, oneOf int) int {
 	return n
 }
 
-// corpus is with how many seeds a fuzz target begins. The test beside it plays the same
-// ones, so that with the race detector few are enough.
+// corpus is the number of seeds of a fuzz target. The test beside it plays the same seeds, so a few
+// are enough with the race detector.
 func corpus() int { return few(50, 25) }

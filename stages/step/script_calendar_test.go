@@ -7,9 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// scriptCalendar has the times at which clusters may be started, by name, since
-// the script began. A cluster that it does not have has no windows; one without
-// spans is never open.
+// scriptCalendar has the windows of clusters, by name, relative to the beginning of the script. A
+// cluster without an entry has no windows; an entry without spans is never open.
 type scriptCalendar struct {
 	plan    *stages.Plan
 	spans   map[string][]scriptSpan
@@ -18,7 +17,7 @@ type scriptCalendar struct {
 
 type scriptSpan struct{ from, to time.Duration }
 
-// Window is the window of a cluster.
+// Window returns the window of a cluster.
 func (c *scriptCalendar) Window(pos int, at time.Time) stages.Window {
 	name := c.plan.Clusters[pos].Name
 	spans, limited := c.spans[name]
@@ -39,7 +38,7 @@ func (c *scriptCalendar) Window(pos int, at time.Time) stages.Window {
 	return w
 }
 
-// setCalendar reads lines of a cluster and its spans, as "m1 1h-2h 25h-26h".
+// setCalendar reads lines with a cluster and its spans, such as "m1 1h-2h 25h-26h".
 func (w *scriptEnv) setCalendar(input string) string {
 	w.calendar = nil
 	for line := range strings.Lines(input) {
@@ -66,7 +65,7 @@ func (w *scriptEnv) setCalendar(input string) string {
 	return ""
 }
 
-// say carries directives out, and returns what the last one came to.
+// say carries out directives, and returns the output of the last one.
 func (w *scriptEnv) say(directives ...string) (out string) {
 	for _, d := range directives {
 		out = w.do(scriptBlock{directive: d})

@@ -37,8 +37,8 @@ func (w *scriptEnv) decide(v approval.Verdict, a scriptArgs) string {
 	return w.step(stages.Input{Commands: []stages.Command{{ID: w.id(a), Verb: stages.Decide, By: by, Decision: &d}}})
 }
 
-// answer has authorities answer the open request of a stage for now: by= names them,
-// age= says how long ago they did, shown= how many decisions they were shown.
+// answer lets authorities answer the open request of a stage for a point in time. by= names them,
+// age= is the age of their answer, and shown= the number of decisions that they were shown.
 func (w *scriptEnv) answer(a scriptArgs) string {
 	var in stages.Input
 	for _, r := range Requests(w.cur.plan, &w.cur.r) {
@@ -59,8 +59,10 @@ func (w *scriptEnv) answer(a scriptArgs) string {
 	return w.step(in)
 }
 
-// measure answers the questions of the last step, by pairs of a check, or of a check and a cluster as CHECK/CLUSTER, and what is
-// measured: numbers with a comma between, empty, or down; age= says how long ago it was asked, number= which measurement it is. The word again delivers the last answers once more.
+// measure answers the questions of the last step. The words are pairs of a check, or CHECK/CLUSTER,
+// and its measurement: numbers separated by commas, empty, or down. age= is the age of the
+// question, and number= the number of the measurement. The word again delivers the last answers
+// once more.
 func (w *scriptEnv) measure(a scriptArgs) string {
 	var in stages.Input
 	age, _ := time.ParseDuration(a.get("age", "0s"))
@@ -100,7 +102,7 @@ func (w *scriptEnv) answerOf(q *check.Question, word string, age time.Duration, 
 	return m
 }
 
-// id is that of the next command, or the one the script gives.
+// id returns the ID of the next command, or the ID in the script.
 func (w *scriptEnv) id(a scriptArgs) string {
 	w.commands++
 	return a.get("id", fmt.Sprintf("c%d", w.commands))
@@ -135,7 +137,7 @@ func (w *scriptEnv) command(name string, a scriptArgs) string {
 	return w.step(stages.Input{Commands: []stages.Command{c}, Blocked: a.get("blocked", "")})
 }
 
-// catchUp plans a run for what this one missed and for what joined=a,b.
+// catchUp plans a run for the clusters that this run missed and for joined=a,b.
 func (w *scriptEnv) catchUp(a scriptArgs) string {
 	var missed []string
 	for pos, state := range w.cur.r.States(w.cur.plan) {

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// scriptEnv is what a script runs on: a fleet, a strategy, and runs.
+// scriptEnv is the environment of a script: a fleet, a strategy, and runs.
 type scriptEnv struct {
 	clusters []placement.Cluster
 	strategy stages.Strategy
@@ -27,12 +27,12 @@ type scriptEnv struct {
 	cur      *scriptRun
 	now      time.Time
 	commands int
-	// calendar is that of every run; newCalendar says that no step has seen it.
+	// calendar is the calendar of every run. newCalendar reports whether no step has seen it.
 	calendar    *scriptCalendar
 	newCalendar bool
-	// sent is told every command that is put in; nil where nothing asks.
+	// sent is called with every command; nil if no test needs that.
 	sent func(stages.Command)
-	// measured are the answers that were delivered last.
+	// measured are the last answers that were delivered.
 	measured []check.Measured
 }
 
@@ -43,12 +43,12 @@ type scriptRun struct {
 	last Ready
 }
 
-// scriptEpoch is the instant at which every script begins.
+// scriptEpoch is the start of every script.
 var scriptEpoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newScriptEnv() *scriptEnv { return &scriptEnv{runs: map[string]*scriptRun{}, now: scriptEpoch} }
 
-// do carries a block out and returns its output.
+// do carries out a block and returns its output.
 func (w *scriptEnv) do(b scriptBlock) string {
 	name, rest, _ := strings.Cut(b.directive, " ")
 	a := parseArgs(rest)
@@ -76,7 +76,7 @@ func (w *scriptEnv) do(b scriptBlock) string {
 	return w.onRun(name, a)
 }
 
-// onRun carries a directive about the current run out.
+// onRun carries out a directive about the current run.
 func (w *scriptEnv) onRun(name string, a scriptArgs) string {
 	switch name {
 	case "step":
@@ -126,7 +126,7 @@ func (w *scriptEnv) setClusters(input string) string {
 	return ""
 }
 
-// setStrategy reads YAML, with durations as people write them.
+// setStrategy reads YAML, with durations such as 1m30s.
 func (w *scriptEnv) setStrategy(input string) string {
 	var doc any
 	if err := yaml.Unmarshal([]byte(input), &doc); err != nil {
@@ -161,7 +161,7 @@ func withDurations(doc any) any {
 	return doc
 }
 
-// makePlan plans: index=, default=, remove=a,b, and cluster=revision pairs.
+// makePlan makes a plan from index=, default=, remove=a,b, and cluster=revision pairs.
 func (w *scriptEnv) makePlan(a scriptArgs) string {
 	index, _ := strconv.Atoi(a.get("index", "0"))
 	rev := a.get("default", fmt.Sprintf("r%d", index))
@@ -259,7 +259,7 @@ func (w *scriptEnv) step(in stages.Input) string {
 	return eventsText(w.cur.last.Events) + w.cur.readyText()
 }
 
-// observe delivers observations: pairs of a cluster and what it is.
+// observe delivers observations: pairs of a cluster and a word for its state.
 func (w *scriptEnv) observe(a scriptArgs) string {
 	var in stages.Input
 	for i := 0; i+1 < len(a.words); i += 2 {
@@ -273,7 +273,7 @@ func (w *scriptEnv) observe(a scriptArgs) string {
 	return w.step(in)
 }
 
-// observation is what a cluster reports that is as the word says.
+// observation returns the report of a cluster in the state that the word names.
 func (s *scriptRun) observation(cluster, word string) stages.Observation {
 	o := stages.Observation{Cluster: cluster, Sent: true, Applied: true, Current: true, Healthy: true}
 	if pos, ok := s.plan.Position(cluster); ok {
@@ -318,8 +318,8 @@ func (s *scriptRun) observation(cluster, word string) stages.Observation {
 	return o
 }
 
-// auto lets every cluster in flight turn out healthy, each= after each other,
-// until none is in flight; with the word wake it goes on when time does.
+// auto makes every cluster in flight healthy, one per each=, until none is in flight. With the word
+// wake it then lets time pass and continues.
 func (w *scriptEnv) auto(a scriptArgs) string {
 	each, _ := time.ParseDuration(a.get("each", "10s"))
 	out := ""
@@ -348,7 +348,7 @@ func (w *scriptEnv) auto(a scriptArgs) string {
 	return out + "it does not end\n"
 }
 
-// reloaded is a run as it is after it was stored.
+// reloaded returns a run after it was stored and read again.
 func reloaded(r Run) Run {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -361,8 +361,8 @@ func reloaded(r Run) Run {
 	return out
 }
 
-// respelled is a run as it is after a store that spells JSON in its own way kept
-// it: keys in another order, and spaces between.
+// respelled returns a run after a store has kept it as equivalent JSON, with other key order and
+// spaces.
 func respelled(r Run) Run {
 	b, err := json.Marshal(r)
 	if err != nil {

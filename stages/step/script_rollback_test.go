@@ -8,9 +8,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rollBack plans a run that takes this one back: cluster=index pairs are what they
-// had before, cluster="keep: why" that they stay, cluster=back that they have it
-// again. A plan has to be what it is stored as.
+// rollBack plans the rollback of this run. cluster=index pairs are the previous snapshots of
+// clusters, cluster="keep: why" keeps a cluster, and cluster=back marks a cluster that has its
+// previous state again. The plan must survive encoding.
 func (w *scriptEnv) rollBack(a scriptArgs) string {
 	previous := map[string]stages.Previous{}
 	for name, value := range a.named {

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestScripts runs the files under testdata: blocks of a directive with its
-// arguments, lines of input, a line of dashes and the output that is expected.
-// Run it with -update to write the output again, and review the difference.
+// TestScripts runs the files in testdata. They consist of blocks: a directive with its arguments,
+// lines of input, a line of dashes and the expected output. With -update, the test writes the
+// output; review the difference.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -54,7 +54,7 @@ func runScript(t *testing.T, file string) {
 	}
 }
 
-// scriptBlock is a directive with what stands around it.
+// scriptBlock is a directive with its surroundings.
 type scriptBlock struct {
 	before    string // comments and blank lines
 	directive string

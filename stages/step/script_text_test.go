@@ -51,8 +51,7 @@ func eventText(e *stages.Event) string {
 	return out
 }
 
-// readyText says what a step came to: the state, what is to be done, and when
-// to wake.
+// readyText prints the result of a step: the state, the actions, and the time to wake.
 func (s *scriptRun) readyText() string {
 	out := string(s.r.State)
 	if s.r.Reason != "" {
@@ -107,7 +106,7 @@ func (w *scriptEnv) explain(cluster string) string {
 	return out + ": " + e.Reason + "\n" + awaitedText(e.Waiting)
 }
 
-// state prints every stage with its clusters and what its groups counted.
+// state prints every stage with its clusters and the counters of its groups.
 func (w *scriptEnv) state() string {
 	p, r := w.cur.plan, &w.cur.r
 	states := maps.Collect(r.States(p))
@@ -132,7 +131,7 @@ func (w *scriptEnv) state() string {
 	return b.String()
 }
 
-// outlineText prints what a run has come to as people see it.
+// outlineText prints the outline of a run.
 func outlineText(o stages.Outline) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n", o.Run)

@@ -9,32 +9,31 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// skipCell is a cell of the table of what skipping does: what is skipped, and
-// the state that it is in.
+// skipCell is a cell of the table of skips: a target and its state.
 type skipCell struct {
 	target string
 	state  stages.State
-	// way leads into the state, then skip is asked for, which says says.
+	// way leads to the state. Then skip is the command, and says its output.
 	way  []string
 	skip string
 	says string
-	// shows is in the outline and the states right after.
+	// shows is part of the outline and the states right after the command.
 	shows []string
-	// then goes on, and the last directive says ends.
+	// then are the directives that follow, and ends is the output of the last one.
 	then []string
 	ends string
 }
 
 const (
 	skipHeld = "start hold"
-	skipOpen = "approve one group=a when=Before" // what is before group a
-	skipEnd  = "approve one group=b"             // what is after group b
+	skipOpen = "approve one group=a when=Before" // the gates before group a
+	skipEnd  = "approve one group=b"             // the gates after group b
 )
 
-// skipFailed is a run in which b1 has failed, which no budget allows.
+// skipFailed leads to a run in which b1 has failed, more than the budget allows.
 var skipFailed = []string{"start", "observe b1 failed"}
 
-// skipDone is a run of which the first stage is done and over.
+// skipDone leads to a run whose first stage has ended.
 var skipDone = []string{"start", skipOpen, "auto", skipEnd, "step t=1h"}
 
 func skipMemberCells() []skipCell {
@@ -56,7 +55,7 @@ func skipMemberCells() []skipCell {
 			[]string{"observe b2 healthy", "step t=1h"},
 			"Running",
 		},
-		{ // it is not broken off, does not fail, and the group goes on after it
+		{ // the attempt continues, does not fail, and then the group continues
 			"Member", stages.Running,
 			[]string{"start"},
 			skip, "Running: apply b1#1",
@@ -107,7 +106,7 @@ func skipGroupCells() []skipCell {
 			[]string{"auto", skipEnd},
 			"WaitStarted one",
 		},
-		{ // what is in flight finishes
+		{ // clusters in flight finish
 			"Group", stages.Running,
 			[]string{"start"},
 			"skip group b by=ann", "ClusterSkipped one b b2",
@@ -279,8 +278,7 @@ func TestTheSkipTable(t *testing.T) {
 	}
 }
 
-// A gate cannot be skipped alone: it is completed, or what it belongs to is
-// skipped.
+// A gate cannot be skipped alone: it is completed, or its stage or group is skipped.
 func TestAGateCannotBeSkippedAlone(t *testing.T) {
 	for state, way := range map[stages.State][]string{
 		stages.NotStarted: {skipHeld}, stages.Pending: {"start"}, stages.Running: {"start", skipOpen}, stages.Failed: skipFailed, stages.Completed: skipDone,

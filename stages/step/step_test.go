@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// complete lets everything in flight be healthy until nothing moves.
+// complete makes every cluster in flight healthy until nothing moves.
 func complete(p *stages.Plan, ready Ready, now time.Time) Ready {
 	for i := 0; len(ready.Actions) > 0 && i < 1000; i++ {
 		in := stages.Input{Now: now}
@@ -55,7 +55,7 @@ func TestStepMayBeCalledConcurrently(t *testing.T) {
 	wg.Wait()
 }
 
-// What clusters and people send is bounded before the run keeps it.
+// Texts from clusters and people are cut before the run keeps them.
 func TestRunKeepsBoundedTexts(t *testing.T) {
 	p := benchPlan(t, 2, 1)
 	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
@@ -92,8 +92,8 @@ func TestRunRemembersTheLatestCommands(t *testing.T) {
 	}
 }
 
-// However many clusters cannot be reached, and however long it takes to find
-// out, the others get their turn.
+// For any number of unreachable clusters, and however long a connection takes to fail, the other
+// clusters get their turn.
 func TestUnreachableClustersDoNotStarveOthers(t *testing.T) {
 	p := benchPlan(t, 20, 1)
 	now := scriptEpoch
@@ -115,7 +115,7 @@ func TestUnreachableClustersDoNotStarveOthers(t *testing.T) {
 	}
 }
 
-// Reports that fit nothing, and of unknown clusters, change nothing.
+// Reports about other attempts and unknown clusters change nothing.
 func TestStrayReportsChangeNothing(t *testing.T) {
 	p := benchPlan(t, 3, 1)
 	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
@@ -131,8 +131,8 @@ func TestStrayReportsChangeNothing(t *testing.T) {
 	}
 }
 
-// An action says that the member may have been changed for as long as the run
-// goes on with the cluster: over attempts, a stop and a restart.
+// An action reports that the member may have been changed for as long as the run keeps the cluster:
+// over attempts, a stop and a restart.
 func TestActionSaysThatItWasSent(t *testing.T) {
 	p := benchPlan(t, 1, 1)
 	now := scriptEpoch
@@ -158,7 +158,7 @@ func TestActionSaysThatItWasSent(t *testing.T) {
 	}
 }
 
-// Since is when a cluster first yielded, however often it has been tried since.
+// Since is the time when a cluster first yielded, even after many retries.
 func TestSinceIsWhenAClusterFirstYielded(t *testing.T) {
 	p := benchPlan(t, 1, 1)
 	now := scriptEpoch

@@ -84,7 +84,7 @@ type Reconciler struct {
 	// began is the time when the reconciler was created.
 	began time.Time
 	// proven holds the clusters on which placements were last proven to be, by key. It exists only
-	// for [Reconciler.Reached].
+	// for [Reconciler].Reached.
 	proven sync.Map
 }
 
