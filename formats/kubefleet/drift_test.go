@@ -28,8 +28,8 @@ func webNamespace(owner string) *unstructured.Unstructured {
 	}}
 }
 
-// The documents and the answer of Azure's page on drift: a placement that only
-// reports, a label that another client replaced on member-2, and the JSON of its status.
+// The documents and the answer of Azure's page on drift: a placement that only reports, a label
+// that another client replaced on member-2, and the JSON of the status.
 func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text, err := os.Open("testdata/crp-reportdiff-sample.yaml")
@@ -78,8 +78,8 @@ func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
 		want := []map[string]any{{"clusterName": "member-2", "diffedPlacements": []any{map[string]any{
 			"firstDiffedObservedTime": now, "kind": "Namespace", "name": "web", "observationTime": now,
 			"observedDiffs": []any{map[string]any{"path": "/metadata/labels/owner", "valueInHub": "simon", "valueInMember": "chen"}},
-			// A server does not count the generations of namespaces and says 0; the
-			// embedded member does.
+			// A server does not count the generations of namespaces and returns 0; the embedded
+			// member counts them.
 			"targetClusterObservedGeneration": 1.0, "version": "v1",
 		}}}}
 		var answer []map[string]any
@@ -94,8 +94,8 @@ func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
 	})
 }
 
-// Conditions say what was not applied and why; values that are no strings are
-// there as JSON, and those that are missing have no key.
+// Conditions name the objects that were not applied and the reason. Values that are not strings
+// appear as JSON, and missing values have no key.
 func TestDriftStatuses(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	object := func(reason drift.Reason) drift.ObjectReport {
@@ -159,8 +159,8 @@ func TestTheStatusOfAnObjectThatIsMissing(t *testing.T) {
 	}
 }
 
-// The apply strategy of a document is that of the placement, in either spelling,
-// and written again.
+// The apply strategy of a document becomes the apply strategy of the placement, in either spelling,
+// and can be written again.
 func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 	partial, always, takeOver, defaults := drift.Partial, apply.Always, apply.TakeOverAlways, defaultApply()
 	for _, c := range []struct {
@@ -200,7 +200,7 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 // applying returns the strategy of a placement with an applyStrategy.
 func applying(text string) string { return "strategy: {type: External, applyStrategy: " + text + "}" }
 
-// defaultApply returns the apply strategy of a placement that does not say.
+// defaultApply returns the apply strategy of a placement that does not specify one.
 func defaultApply() apply.Strategy {
 	return apply.Strategy{
 		Type: apply.ClientSide, ComparisonOption: drift.Partial, WhenToApply: apply.Always, WhenToTakeOver: apply.TakeOverAlways,
@@ -214,8 +214,8 @@ func serverSide(refuse bool) apply.Strategy {
 	}
 }
 
-// The path of a status leads to what differs, also in a list that is owned as a whole:
-// KubeFleet's API has no field for the list.
+// The path in a status leads to the difference, also in an atomic list, because KubeFleet's API has
+// no field for the list.
 func TestTheStatusHasThePathOfWhatDiffersInAnAtomicList(t *testing.T) {
 	report := drift.Report{Total: 1, Differences: []drift.Difference{{
 		Path: "/spec/ingress/0/ports/0/endPort", AtomicPath: "/spec/ingress", Class: drift.Changed, Hub: json.RawMessage("90"), Member: json.RawMessage("99"),

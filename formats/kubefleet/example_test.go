@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
-// The files of the tutorial, read one by one and put together by the host, or
-// as here all as one.
+// The files of the tutorial can be read one by one and combined by the host, or, as here, all
+// together.
 func ExampleRead() {
 	files, err := filepath.Glob("testdata/tutorial/*.yaml")
 	if err != nil {

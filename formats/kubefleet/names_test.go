@@ -36,8 +36,7 @@ func TestEngineNames(t *testing.T) {
 	}
 }
 
-// Two objects have one engine name only if they are the same, and the name is
-// one that the engine takes.
+// Two objects have the same engine name only if they are the same, and the engine accepts the name.
 func FuzzEngineName(f *testing.F) {
 	long := strings.Repeat("a", 80)
 	for _, s := range [][4]string{
@@ -69,7 +68,7 @@ func FuzzEngineName(f *testing.F) {
 	})
 }
 
-// isObject says what an API server takes for a namespace and a name.
+// isObject reports whether an API server accepts the namespace and the name.
 func isObject(namespace, name string) bool {
 	return len(validation.IsDNS1123Subdomain(name)) == 0 && (namespace == "" || len(validation.IsDNS1123Label(namespace)) == 0)
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// served returns the object of a document as an API server's client has it.
+// served returns the object of a document as a client of an API server sees it.
 func served(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	body, err := yaml.YAMLToJSON([]byte(text))
@@ -44,7 +44,7 @@ func file(t testing.TB, name string) string {
 	return string(b)
 }
 
-// What the API server sets and fills in changes nothing but what it says.
+// Defaults and metadata from the API server change nothing else.
 func TestPlacementOfAnAPIServer(t *testing.T) {
 	obj := served(t, file(t, "served.yaml"))
 	before := obj.DeepCopy()
@@ -117,8 +117,7 @@ func equal(t *testing.T, what string, want, got any, err error) {
 	}
 }
 
-// All that is wrong with an object is told at once, by fields, and nothing of
-// it is returned.
+// All problems of an object are reported at once, by fields, and no part of the object is returned.
 func TestProblemsOfObjects(t *testing.T) {
 	obj := served(t, crp("policy: {placementType: PickSome, tolerations: [{value: a}]}\nstrategy: {type: External, rollingUpdate: {maxSurge: 1}}\nhistory: 3"))
 	p, r, err := kubefleet.PlacementOf(obj)
@@ -147,7 +146,7 @@ func TestProblemsOfObjects(t *testing.T) {
 	fails(t, err, "is nested deeper than")
 }
 
-// T25: what is in a namespace reaches for nothing outside of it.
+// T25: an object in a namespace references nothing outside of the namespace.
 func TestT25NothingReachesAcrossNamespaces(t *testing.T) {
 	text := file(t, "namespaced.yaml")
 	d := read(t, text)
@@ -162,7 +161,7 @@ func TestT25NothingReachesAcrossNamespaces(t *testing.T) {
 	if len(p.Overrides) != 1 {
 		t.Errorf("%d overrides, want that of the same namespace", len(p.Overrides))
 	}
-	// A strategy and a placement of that name elsewhere are not found.
+	// A strategy and a placement of that name in another namespace are not found.
 	for _, other := range []string{"namespace: team-b", "labels: {a: b}"} {
 		parts := strings.Split(text, "---\n")
 		for i := range 2 {
@@ -181,7 +180,7 @@ func TestT25NothingReachesAcrossNamespaces(t *testing.T) {
 	}
 }
 
-// T25: a ResourcePlacement selects in its own namespace only.
+// T25: a ResourcePlacement selects only in its own namespace.
 func TestT25SelectorsStayInTheNamespace(t *testing.T) {
 	rp := func(namespace, selector string) string {
 		return placementAPI + "kind: ResourcePlacement\nmetadata: {name: x, namespace: " + namespace + "}\nspec:\n  resourceSelectors: [" + selector + "]\n"
@@ -197,8 +196,8 @@ func TestT25SelectorsStayInTheNamespace(t *testing.T) {
 	problems(t, rp("''", "{version: v1, kind: ConfigMap}"), "ResourcePlacement/x: metadata.namespace: \"\": a lowercase RFC 1123 label")
 }
 
-// An override concerns the placement that it names, not one of the same name
-// elsewhere; one that names none concerns what it can.
+// An override concerns the placement that it names, but not one with the same name in another
+// scope. An override that names none concerns every placement that it can.
 func TestOverridesConcern(t *testing.T) {
 	cluster := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "a"}}}
 	inA := fleet.Placement{Name: "n.a.web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "a"}}}
@@ -265,7 +264,7 @@ func TestRolloutSettings(t *testing.T) {
 	}
 }
 
-// A rolling update is a run of one stage, which the engine takes as it is.
+// A rolling update is a run of one stage that the engine accepts.
 func TestRollingUpdateIsARun(t *testing.T) {
 	item := func(group, kind string) snapshot.Item {
 		return snapshot.Item{ID: snapshot.ID{Group: group, Kind: kind}}
@@ -293,7 +292,7 @@ func TestRollingUpdateIsARun(t *testing.T) {
 	}
 }
 
-// Whatever an object holds, it is read or refused.
+// Any object is either read or refused.
 func FuzzObjects(f *testing.F) {
 	for _, name := range []string{"served.yaml", "tutorial/placement.yaml", "tutorial/strategy.yaml", "tutorial/run.yaml", "tutorial/run-2.yaml"} {
 		body, err := yaml.YAMLToJSON([]byte(file(f, name)))

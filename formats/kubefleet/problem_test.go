@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
-// problems checks what Read says is wrong with a text, one line each.
+// problems checks the problems that Read reports for a text, one line each.
 func problems(t *testing.T, text string, want ...string) {
 	t.Helper()
 	_, err := kubefleet.Read(strings.NewReader(text), "f.yaml")
@@ -88,7 +88,7 @@ func TestProblemsOfRuns(t *testing.T) {
 	}
 }
 
-// What Slipway does not do yet is an error, never ignored.
+// A feature that Slipway does not support yet is an error, and never ignored.
 func TestProblemsOfPlacements(t *testing.T) {
 	for text, want := range map[string]string{
 		"policy: {placementType: PickN}":                               "spec.policy.numberOfClusters: Required value: a PickN policy says how many clusters it picks",
@@ -204,8 +204,8 @@ func TestProblemsOfDocuments(t *testing.T) {
 	}
 }
 
-// T18: a poisoned duration is an error of its document, which stops neither
-// the program nor the documents around it.
+// T18: a poisoned duration is an error of its document, and stops neither the program nor the other
+// documents.
 func TestT18PoisonedDurations(t *testing.T) {
 	good := strings.ReplaceAll(stage("afterStageTasks: [{type: TimedWait, waitTime: 8760h}]"), "name: x", "name: good")
 	for _, wait := range []string{
@@ -225,7 +225,7 @@ func TestT18PoisonedDurations(t *testing.T) {
 	}
 }
 
-// Errors repeat nothing of what other objects hold.
+// Errors repeat no contents of other objects.
 func TestProblemsTellNoContents(t *testing.T) {
 	_, err := kubefleet.Read(strings.NewReader("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  a: !x hunter2\n  b: hunter2\n  b: hunter2\n"), "f")
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
@@ -233,7 +233,8 @@ func TestProblemsTellNoContents(t *testing.T) {
 	}
 }
 
-// A thousand bombs take no longer than they are, and nothing from what follows.
+// A thousand YAML bombs take time in proportion to their size, and do not affect the documents
+// after them.
 func TestManyBombs(t *testing.T) {
 	bomb := "a: &a [x,x,x,x,x,x,x,x,x,x]\n"
 	for c := 'b'; c < 'z'; c++ {
@@ -270,7 +271,7 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 }
 
-// What a problem repeats of its input is cut between characters.
+// A problem cuts the text of its input between characters.
 func TestProblemsAreText(t *testing.T) {
 	name := strings.Repeat("\u00e9", 40) // two bytes each
 	for _, pad := range []string{"", "x"} {

@@ -2,5 +2,5 @@
 
 package kubefleet_test
 
-// longest is how many elements the longest list has.
+// longest is the number of elements of the longest list.
 const longest = 60_000

@@ -2,5 +2,6 @@
 
 package kubefleet_test
 
-// longest is how many elements the longest list has, with the race detector a fifth of what make test tries without it.
+// longest is the number of elements of the longest list. With the race detector it is a fifth of
+// the number without.
 const longest = 12_000

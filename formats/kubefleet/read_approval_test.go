@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
-// TestAStrategySaysWhoHasToApprove: an Approval may have an approval policy, as the CRDs of a hub have it.
+// TestAStrategySaysWhoHasToApprove: an Approval may have an approval policy, as in the CRDs of a
+// hub.
 func TestAStrategySaysWhoHasToApprove(t *testing.T) {
 	for _, c := range []struct {
 		text string

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// checking is a strategy with more in its stage.
+// checking returns a strategy with more fields in its stage.
 func checking(more string) string {
 	return `
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -23,8 +23,8 @@ spec: {stages: [{name: a, labelSelector: {}, ` + more + `}]}
 `
 }
 
-// TestAStrategySaysWhatIsMeasured: a strategy may have checks, as the CRDs of a hub have them, and they are written as they
-// were read.
+// TestAStrategySaysWhatIsMeasured: a strategy may have checks, as in the CRDs of a hub, and they
+// are written unchanged.
 func TestAStrategySaysWhatIsMeasured(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
 	none := 0

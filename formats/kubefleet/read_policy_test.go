@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// picked is the policy of testdata/policies.yaml.
+// picked returns the policy of testdata/policies.yaml.
 func picked() placement.Policy {
 	return placement.Policy{
 		Type: placement.PickN, NumberOfClusters: new(2),
@@ -40,7 +40,7 @@ func picked() placement.Policy {
 	}
 }
 
-// Everything that a policy of KubeFleet can say is read.
+// Every feature of a KubeFleet policy is read.
 func TestReadPolicies(t *testing.T) {
 	d := read(t, file(t, "policies.yaml"))
 	if diff := cmp.Diff(picked(), d.Placements[0].Policy); diff != "" {

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rolledBack is a strategy with more in its spec.
+// rolledBack returns a strategy with more fields in its spec.
 func rolledBack(more string) string {
 	return `
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -23,8 +23,8 @@ spec: {stages: [{name: a, labelSelector: {}}]` + more + `}
 `
 }
 
-// TestAStrategySaysWhenItIsTakenBack: a strategy may ask for a rollback, as the CRDs of a hub have it, and
-// what it asks for is written as it was read.
+// TestAStrategySaysWhenItIsTakenBack: a strategy may request a rollback, as in the CRDs of a hub,
+// and the request is written unchanged.
 func TestAStrategySaysWhenItIsTakenBack(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -66,8 +66,8 @@ func TestAStrategySaysWhenItIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestAStrategySaysWhenAClusterHasFailed: without a deadline a cluster is tried without end, so that no
-// budget is ever exceeded.
+// TestAStrategySaysWhenAClusterHasFailed: without a deadline a cluster is retried without end, so
+// that no budget is ever exceeded.
 func TestAStrategySaysWhenAClusterHasFailed(t *testing.T) {
 	const deadline, failures = "progressDeadline: 10m", "maxFailures: 25%"
 	text := strings.Replace(rolledBack(", "+deadline), "labelSelector: {}", "labelSelector: {}, "+failures, 1)
@@ -92,7 +92,8 @@ func TestAStrategySaysWhenAClusterHasFailed(t *testing.T) {
 	}
 }
 
-// TestARunIsNotBegunWithRollback: the state takes back what a run brought, which one that begins has not.
+// TestARunIsNotBegunWithRollback: the state rolls back the changes of a run, and a run that begins
+// has made none.
 func TestARunIsNotBegunWithRollback(t *testing.T) {
 	docs := read(t, rolledBack("")+`---
 apiVersion: placement.kubernetes-fleet.io/v1beta1

@@ -223,8 +223,7 @@ func TestReadOverrides(t *testing.T) {
 	}
 }
 
-// Lists count as their items, documents without content as nothing, and line
-// ends of either kind as line ends.
+// A List is read as its items, an empty document as nothing, and line ends may be of either kind.
 func TestReadForms(t *testing.T) {
 	list := "apiVersion: v1\nkind: List\nitems:\n" + indent("- "+strings.ReplaceAll(strings.TrimSpace(run("placementName: p\nstagedRolloutStrategyName: s")), "\n", "\n  "), "")
 	for name, text := range map[string]string{
@@ -258,7 +257,7 @@ func TestReadTooLong(t *testing.T) {
 	}
 }
 
-// Whatever the input is, Read returns, and a second Read returns the same.
+// For any input Read returns, and a second Read returns the same.
 func FuzzRead(f *testing.F) {
 	f.Add(tutorial(f))
 	overrides, err := os.ReadFile("testdata/overrides.yaml")

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
-// many is a text with a line for each of n numbers.
+// many returns a text with a line for each of n numbers.
 func many(line string, n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -24,7 +24,7 @@ const (
 	oneSelector  = "  resourceSelectors: [{group: '', version: v1, kind: Namespace, name: x}]\n  policy:\n    placementType: PickN\n    numberOfClusters: 1\n"
 )
 
-// large are documents with a list of n.
+// large has documents with a list of n elements.
 var large = map[string]func(n int) string{
 	"stages":        func(n int) string { return strategyHead + many("  - name: s%d\n", n) },
 	"stages, wrong": func(n int) string { return strategyHead + many("  - name: S%d\n", n) },
@@ -48,8 +48,8 @@ var large = map[string]func(n int) string{
 	},
 }
 
-// Ten times the document takes ten times the memory to read. With one element compared
-// with every other one, the largest take minutes.
+// Reading a document that is ten times as large takes ten times the memory. With a quadratic
+// comparison the largest documents take minutes.
 func TestReadingALongListIsLinear(t *testing.T) {
 	cost := func(text string) uint64 {
 		var before, after runtime.MemStats
@@ -67,7 +67,7 @@ func TestReadingALongListIsLinear(t *testing.T) {
 				t.Errorf("ten times the document allocates %d bytes, the other one %d: %.1f times", big, small, float64(big)/float64(small))
 			}
 			if name == "tolerations" || name == "spread" {
-				cost(of(longest)) // about as much as is read
+				cost(of(longest)) // about the largest document that is read
 			}
 		})
 	}

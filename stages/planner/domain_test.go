@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// divided uses failure domains and a cap.
+// divided returns a strategy with failure domains and a cap.
 func divided() stages.Strategy {
 	return stages.Strategy{
 		Name: "divided", Unassigned: stages.UnassignedExclude, Cap: "database",
@@ -29,10 +29,10 @@ func divided() stages.Strategy {
 	}
 }
 
-// The values of the labels are frozen with the plan: each is a domain with a
-// number, a percentage rounded down over its clusters but at least 1; clusters
-// without the label are one of their own and are told; numbers, and the order of
-// clusters in the argument, make no difference to it.
+// The values of the labels are frozen with the plan. Each value is a domain with a limit; a
+// percentage is rounded down over the domain's clusters, to at least 1. Clusters without the label
+// are a domain of their own, with a warning. The order of the clusters in the argument has no
+// effect.
 func TestDomainsAreFrozen(t *testing.T) {
 	clusters := []placement.Cluster{
 		cluster("a1", "region=eu"), cluster("a2", "region=eu"), cluster("a3", "region=us"), cluster("a4"),
@@ -73,7 +73,7 @@ func TestDomainsAreFrozen(t *testing.T) {
 	}
 }
 
-// Every problem of the domains of a strategy is told at once.
+// All problems of the domains of a strategy are reported at once.
 func TestDomainsAreChecked(t *testing.T) {
 	st := everything("all")
 	st.Domains = []stages.Domain{{}, {Key: "not a key"}, {Key: "zone", MaxConcurrency: number(0)}, {Key: "zone"}, {Key: "region", MaxConcurrency: percent("101%")}}
@@ -82,8 +82,8 @@ func TestDomainsAreChecked(t *testing.T) {
 		"stages[0].domains[2].maxConcurrency", `stages[0].domains[3].key: Duplicate value: "zone"`, "stages[0].domains[4].maxConcurrency", `cap: Invalid value: "No_Name"`)
 }
 
-// A label that hardly two clusters share divides nothing and would make every
-// run's record large.
+// A label with a different value on almost every cluster is refused: it divides nothing and would
+// make the record of every run large.
 func TestDomainsAreBounded(t *testing.T) {
 	var clusters []placement.Cluster
 	for i := range 300 {
@@ -102,7 +102,7 @@ func TestDomainsAreBounded(t *testing.T) {
 	wantError(t, err, "strategy.stages[0].domains: Invalid value: 5000", "divide the stage into too many parts: there may be 4096")
 }
 
-// A stored plan with domains that was changed is refused, whatever digest it has.
+// A stored plan with domains that was changed is refused, with any digest.
 func TestDividedPlansAreStored(t *testing.T) {
 	p := mustPlan(t, divided(), testTarget(), testFleet())
 	header, pages := p.Encode()

@@ -34,8 +34,8 @@ func samples(t testing.TB) map[string]*stages.Plan {
 	}
 }
 
-// A plan that was stored by an older version can always be read: these files
-// are only ever added to.
+// A plan that an older version stored can always be read. These files may be added to but never
+// changed.
 func TestPlanGolden(t *testing.T) {
 	for name, p := range samples(t) {
 		path := filepath.Join("testdata", "golden", name+".jsonl")
@@ -184,8 +184,8 @@ func TestDecodePlanRefusesNewerFormats(t *testing.T) {
 	}
 }
 
-// A client that can write a plan can write its digest too, so a plan with the right
-// digest is refused as well when it is not one that Plan makes.
+// A client that can write a plan can also write its digest. So a plan with the right digest is
+// refused, too, if Plan cannot have made it.
 func TestDecodePlanChecksWhatTheDigestCovers(t *testing.T) {
 	changes := map[string]func(*stages.Plan){
 		"strategy":          func(p *stages.Plan) { p.Strategy.Attempts = -7 },
@@ -275,8 +275,8 @@ func FuzzDecodePlan(f *testing.F) {
 	})
 }
 
-// FuzzDecodePlanSealed gives a plan with whatever content the right digest, so
-// that what lies behind it is reached.
+// FuzzDecodePlanSealed gives a plan with any content the right digest, so that the checks after the
+// digest are reached.
 func FuzzDecodePlanSealed(f *testing.F) {
 	for _, p := range samples(f) {
 		header, pages := p.Encode()

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestPlanThatEvicts has the clusters that are named and no others.
+// TestPlanThatEvicts: the plan has only the named clusters.
 func TestPlanThatEvicts(t *testing.T) {
 	t.Parallel()
 	strategy := func(only ...string) stages.Strategy {

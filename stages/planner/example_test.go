@@ -28,7 +28,7 @@ func ExamplePlan() {
 	}
 	target := stages.Target{
 		Placement: "web", Index: 4, Snapshot: "9f86d081", Selection: "60303ae2", Default: "fd61a03a",
-		Revision: map[string]string{"paris": "a4e624d6"}, // an override changes what paris gets
+		Revision: map[string]string{"paris": "a4e624d6"}, // an override changes the content for paris
 		Remove:   map[string]string{"lisbon": ""},
 	}
 	plan, err := planner.Plan(strategy, target, []placement.Cluster{

@@ -34,7 +34,7 @@ func percent(s string) *intstr.IntOrString {
 	return &v
 }
 
-// candidate makes a cluster; labels are key=value.
+// cluster returns a cluster; labels are key=value.
 func cluster(name string, labels ...string) placement.Cluster {
 	c := placement.Cluster{Name: name, UID: "uid-" + name, Labels: map[string]string{}}
 	for _, l := range labels {
@@ -69,7 +69,7 @@ func mustPlan(t testing.TB, s stages.Strategy, target stages.Target, clusters []
 	return p
 }
 
-// layoutOf is a plan's clusters as stage/group: names.
+// layoutOf returns the clusters of a plan as stage/group: names.
 func layoutOf(p *stages.Plan) []string {
 	var out []string
 	for _, st := range p.Stages {
@@ -97,7 +97,7 @@ func wantError(t *testing.T, err error, want ...string) {
 	}
 }
 
-// rich is a strategy that uses everything, testFleet clusters for it.
+// rich returns a strategy that uses every feature; testFleet has the clusters for it.
 func rich() stages.Strategy {
 	return stages.Strategy{
 		Name: "rich", Unassigned: stages.UnassignedFinalStage, Profile: stages.Workflow, Attempts: 3,
@@ -148,10 +148,9 @@ func richTarget() stages.Target {
 	return t
 }
 
-// BenchmarkNewPlan measures plans of a fleet and of one ten times as large. What
-// is left of the making of a fleet is collected before; what the plans leave,
-// with the fleet as the heap that is looked through for it, is a part of the
-// cost.
+// BenchmarkNewPlan measures plans of a fleet and of a fleet ten times as large. The garbage from
+// making the fleet is collected first. The garbage of the plans is part of the cost, with the fleet
+// as the heap to scan.
 func BenchmarkNewPlan(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		b.Run("clusters="+strconv.Itoa(n), func(b *testing.B) {
@@ -167,7 +166,7 @@ func BenchmarkNewPlan(b *testing.B) {
 	}
 }
 
-// large is n clusters in 31 stages that select a label's value each.
+// large returns n clusters in 31 stages that each select one value of a label.
 func large(n int) (stages.Strategy, stages.Target, []placement.Cluster) {
 	const rings = 31
 	var s stages.Strategy
@@ -201,12 +200,12 @@ type pageRecord struct {
 	Clusters  []string `json:"clusters,omitempty"`
 }
 
-// reseal gives a plan that was changed the right digest, and checks nothing.
+// reseal gives a changed plan the right digest, without checks.
 func reseal(p *stages.Plan) error {
 	return p.SealSorted(values.NameOrder(p.Len(), func(i int) string { return p.Clusters[i].Name }))
 }
 
-// spelled reads a plan of one page, and checks nothing.
+// spelled reads a plan of one page, without checks.
 func spelled(header, page []byte) (*stages.Plan, error) {
 	type fields stages.Plan
 	var h struct{ Plan *fields }

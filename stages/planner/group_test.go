@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// newer is a strategy with gates of groups, schedules and strict budgets.
+// newer returns a strategy with gates of groups, schedules and strict budgets.
 func newer() stages.Strategy {
 	return stages.Strategy{
 		Name: "newer", Profile: stages.ClusterUpdate, Unassigned: stages.UnassignedExclude,
@@ -70,8 +70,8 @@ func TestStrategyValidateRefusesWhatGroupsCannotHave(t *testing.T) {
 	}
 }
 
-// A request is found by its name, so no two gates of a strategy may give theirs
-// the same.
+// A request is found by its name, so all gates of a strategy must give their requests different
+// names.
 func TestRequestsOfGroupsHaveNamesOfTheirOwn(t *testing.T) {
 	asks := []stages.Task{{Type: stages.Approval}}
 	grouped := func(stage, group string, before, after []stages.Task) stages.Stage {
@@ -127,9 +127,8 @@ func TestPlannedGroupsHaveTheirGatesAndStrictBudgets(t *testing.T) {
 	}
 }
 
-// Profile ClusterUpdate refuses a cap that cannot be meant; a percentage always
-// fits, the other profiles take a number as it is, and a run that catches up is
-// not stopped by being small.
+// Profile ClusterUpdate refuses a cap of a group that makes no sense. A percentage always fits, the
+// other profiles accept any number, and a run that catches up may be small.
 func TestClusterUpdateRefusesACapOfAGroupThatCannotBeMeant(t *testing.T) {
 	plan := func(profile stages.Profile, n int, stage *intstr.IntOrString, part bool) error {
 		s := stages.Strategy{Profile: profile, Stages: []stages.Stage{{

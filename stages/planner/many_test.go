@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// shuffled is a large fleet, not in order: the stage of a cluster is a label's value, its revision that of its
-// region, where that has one.
+// shuffled returns a large unordered fleet. A label has the stage of each cluster, and its revision
+// depends on its region, if it has one.
 func shuffled(seed uint64) (stages.Strategy, stages.Target, []placement.Cluster) {
 	const n = 3000
 	s := stages.Strategy{Unassigned: stages.UnassignedExclude, Stages: []stages.Stage{
@@ -45,8 +45,7 @@ func shuffled(seed uint64) (stages.Strategy, stages.Target, []placement.Cluster)
 	return s, target, clusters
 }
 
-// expect is the clusters of a group with their revisions, as a sort of all of them
-// gives them.
+// expect returns the clusters of a group with their revisions, by sorting the whole fleet.
 func expect(target stages.Target, clusters []placement.Cluster, sorted bool, is func(labels map[string]string) bool) (out []string) {
 	picked := slices.DeleteFunc(slices.Clone(clusters), func(c placement.Cluster) bool { return !is(c.Labels) })
 	order := func(c placement.Cluster) int {
@@ -69,8 +68,8 @@ func expect(target stages.Target, clusters []placement.Cluster, sorted bool, is 
 	return out
 }
 
-// The plan of a large fleet is what sorting all of it gives, in whatever order the
-// clusters come, and stored and read it is the same.
+// The plan of a large fleet equals the result of sorting the whole fleet, for any order of the
+// clusters, and does not change when it is stored and read.
 func TestAPlanOfManyClustersIsSorted(t *testing.T) {
 	s, target, clusters := shuffled(2)
 	p := mustPlan(t, s, target, clusters)
@@ -107,7 +106,7 @@ func TestAPlanOfManyClustersIsSorted(t *testing.T) {
 	}
 }
 
-// The digest of a large plan stays what it was, so that stored plans are read.
+// The digest of a large plan never changes, so that stored plans can be read.
 func TestTheDigestOfALargePlanIsKept(t *testing.T) {
 	s, target, clusters := large(50_000)
 	const want = "36a6cfadb1f44d9448183f243ace7880289f72ac8557bf2e6a6fe16eb997858c"

@@ -11,15 +11,16 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/inverse"
 )
 
-// newGroups is a stage of everything, in which new clusters are a group beside those that are updated.
+// newGroups returns a stage of all clusters, with a group for new clusters and more groups for the
+// others.
 func newGroups(more ...stages.Group) stages.Stage {
 	st := everything("all")
 	st.Groups = append([]stages.Group{{Name: "new", New: true, MaxConcurrency: percent("100%")}}, more...)
 	return st
 }
 
-// New clusters are in the group of these and in no other, whatever that selects, and the caps are over what is left
-// of each.
+// New clusters are only in the group for new clusters, even if other groups select them. Each cap
+// applies to the clusters that its group has left.
 func TestNewClustersAreAGroupOfTheirOwn(t *testing.T) {
 	fleet := clusters(8, "region=eu")
 	fleet[7].Labels["region"] = "us"
@@ -69,7 +70,7 @@ func TestNewClustersAreAGroupOfTheirOwn(t *testing.T) {
 	}
 }
 
-// What cannot be new clusters, or a group of these, is refused by its field.
+// Invalid new clusters, and invalid groups for them, are refused with the name of the field.
 func TestNewClustersThatCannotBe(t *testing.T) {
 	target := testTarget()
 	target.New = map[string]bool{"c000": true, "stranger": true}
@@ -82,7 +83,7 @@ func TestNewClustersThatCannotBe(t *testing.T) {
 	wantError(t, err, `target.new: Invalid value: ["stranger"]: is not among the clusters`)
 }
 
-// A run that takes clusters back has none that are new.
+// The plan of a rollback has no new clusters.
 func TestNewClustersAreNoneOnTheWayBack(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{newGroups(stages.Group{Name: "update", Selector: &metav1.LabelSelector{}})}, Rollback: &stages.RollbackPolicy{}}
 	target := testTarget()

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// odd is a plan with rows that JSON writes as they are, longer, or both.
+// odd returns a plan with rows that JSON leaves unchanged, escapes, or both.
 func odd(t *testing.T) *stages.Plan {
 	target := testTarget()
 	target.Revision, target.Remove = map[string]string{}, map[string]string{}
@@ -28,7 +28,7 @@ func odd(t *testing.T) *stages.Plan {
 	return mustPlan(t, stages.Strategy{Stages: []stages.Stage{everything("all")}}, target, clusters)
 }
 
-// Pages are what encoding/json makes of them, and read back as what they were.
+// Pages equal the output of encoding/json, and decode to the same rows.
 func TestPlanPagesAreWhatJSONWrites(t *testing.T) {
 	s, target, clusters := large(3217)
 	for name, p := range map[string]*stages.Plan{
@@ -55,8 +55,7 @@ func TestPlanPagesAreWhatJSONWrites(t *testing.T) {
 	}
 }
 
-// A page is read only as it was written, however little another spelling of
-// the same differs.
+// A page is refused if its spelling differs in any way from the encoder's.
 func TestDecodePlanRefusesOtherSpellings(t *testing.T) {
 	s, target, clusters := large(1200)
 	header, pages := mustPlan(t, s, target, clusters).Encode()

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// orderCase is a plan of stages and what stands where in it.
+// orderCase has the stages of a plan, and the expected clusters in their order.
 type orderCase struct {
 	name     string
 	stages   []stages.Stage

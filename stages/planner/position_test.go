@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Every cluster is found by its name, in a plan that was made and in one that
-// was read, and nothing else is.
+// Every cluster is found by its name, in a new plan and in a decoded one. Other names are not
+// found.
 func TestPositionFindsClustersAmongRemovedAndExcluded(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 3))
 	for range 50 {

@@ -14,8 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Rounding is a classic source of mistakes: the table holds what other systems
-// do differently.
+// Rounding is a classic source of mistakes: the table has cases in which other systems differ.
 func TestNewPlanRounding(t *testing.T) {
 	tests := []struct {
 		size                   int
@@ -31,7 +30,7 @@ func TestNewPlanRounding(t *testing.T) {
 		{size: 3, concurrency: percent("100%"), failures: percent("0%"), wantConcurrency: 3, wantF: 0},
 		{size: 7, concurrency: percent("50%"), failures: percent("50%"), wantConcurrency: 3, wantF: 4},
 		{size: 100, concurrency: percent("33%"), failures: percent("33%"), wantConcurrency: 33, wantF: 33},
-		// A budget beyond the size is not turned into none, nor clamped.
+		// A budget beyond the size is neither dropped nor clamped.
 		{size: 4, concurrency: number(9), failures: number(10), wantConcurrency: 9, wantF: 10, warning: true},
 		{size: 4, concurrency: number(1), failures: number(3), wantConcurrency: 1, wantF: 3},
 		{size: 1, concurrency: percent("50%"), failures: percent("100%"), wantConcurrency: 1, wantF: 1, warning: true},
@@ -110,7 +109,7 @@ func TestNewPlanRemoval(t *testing.T) {
 	}
 }
 
-// Clusters that have left are named and nothing else: they are in no stage.
+// Clusters that left are named and are in no stage.
 func TestNewPlanNamesClustersThatLeft(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{everything("all")}}
 	target := testTarget()

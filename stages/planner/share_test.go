@@ -25,7 +25,8 @@ func sizesOf(p *stages.Plan) (out []int) {
 	return out
 }
 
-// A share is of the clusters that are left, rounded down and at least 1; a number is taken as it is.
+// A share is taken from the remaining clusters, rounded down but at least 1. A number is not
+// adjusted.
 func TestSharesOfWhatIsLeft(t *testing.T) {
 	for _, c := range []struct {
 		clusters int
@@ -53,8 +54,8 @@ func TestSharesOfWhatIsLeft(t *testing.T) {
 	}
 }
 
-// A stage takes the first ones in the order of its sort key, of those that its selector matches and that no other stage
-// selects, wherever that stands; groups divide what it took.
+// A stage takes the first clusters by its sort key. It considers clusters that match its selector
+// and that no other stage selects, even a later one. Groups divide the clusters that it took.
 func TestSharesInOrder(t *testing.T) {
 	fleet := []placement.Cluster{
 		cluster("a", "order=3", "env=prod", "region=eu"), cluster("b", "env=prod", "region=eu"), cluster("c", "order=1", "env=prod", "region=us"),
@@ -88,7 +89,8 @@ func TestSharesInOrder(t *testing.T) {
 	wantError(t, err, `["f=x"]: label order, which orders group eu of stage first, must be an integer`)
 }
 
-// A canary by name, then the rest: no name but the canary's is written down, and gates hold both.
+// A canary is named and the rest follows: the strategy has no other name of a cluster, and gates
+// hold both stages.
 func TestANamedCanaryAndTheRest(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{
 		{Name: "canary", Clusters: []string{"c001"}, After: []stages.Task{{Type: stages.Approval}}}, {Name: "rest", Rest: true, Before: []stages.Task{{Type: stages.Approval}}},
@@ -99,8 +101,8 @@ func TestANamedCanaryAndTheRest(t *testing.T) {
 	}
 }
 
-// UnassignedFinalStage is a stage of the rest that is there where it has clusters; with UnassignedExclude the rest of a
-// stage with groups is what they select.
+// UnassignedFinalStage adds a stage of the rest if it has clusters. With UnassignedExclude, the
+// rest of a stage with groups is limited to the clusters that the groups select.
 func TestTheRestAndUnassigned(t *testing.T) {
 	s := stages.Strategy{Unassigned: stages.UnassignedFinalStage, Stages: []stages.Stage{takes("some", percent("50%"))}}
 	if diff := cmp.Diff([]string{"some/: c000", "unassigned/: c001 c002"}, layoutOf(mustPlan(t, s, testTarget(), clusters(3)))); diff != "" {
@@ -130,8 +132,8 @@ func TestWarningsOfShares(t *testing.T) {
 	}
 }
 
-// A run that catches up has a cluster in the stage that took it, and takes no share of those that joined, which are in
-// the rest or in a stage that takes all.
+// In a run that catches up, a cluster is in the stage that took it. Clusters that joined are in no
+// share, but in the rest or in a stage that takes all.
 func TestSharesOfACatchUp(t *testing.T) {
 	for _, last := range []stages.Stage{{Name: "last", Rest: true}, takes("last", percent("100%"))} {
 		s := stages.Strategy{Stages: []stages.Stage{takes("first", percent("10%")), takes("second", number(20)), last}}
@@ -154,7 +156,7 @@ func TestSharesOfACatchUp(t *testing.T) {
 			t.Error(diff)
 		}
 	}
-	// A share that was taken is not taken again of what was left out.
+	// A share that was taken before takes none of the clusters that were left out.
 	s := stages.Strategy{Unassigned: stages.UnassignedExclude, Stages: []stages.Stage{takes("half", percent("50%"))}}
 	fleet := clusters(10)
 	target, err := CatchUp(mustPlan(t, s, testTarget(), fleet), []string{"c001"}, map[string]string{"c007": "rev", "c008": "rev"})
@@ -166,7 +168,7 @@ func TestSharesOfACatchUp(t *testing.T) {
 	}
 }
 
-// A plan with shares can be taken back and stored.
+// A plan with shares can be rolled back and stored.
 func TestSharesAreTakenBack(t *testing.T) {
 	s := stages.Strategy{Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{takes("first", number(1)), {Name: "rest", Rest: true}}}
 	p := mustPlan(t, s, testTarget(), clusters(3))
@@ -208,8 +210,9 @@ func TestValidateShares(t *testing.T) {
 	}
 }
 
-// FuzzShares checks the laws of shares: every cluster is in one stage, in the order of the plan; the same input gives the
-// same plan; a stage has no more than its share; what it leaves comes after what it took.
+// FuzzShares checks the laws of shares: every cluster is in one stage, in the order of the plan;
+// the same input gives the same plan; a stage has at most its share; the clusters that it leaves
+// come after the clusters that it took.
 func FuzzShares(f *testing.F) {
 	for i := range uint64(20) {
 		f.Add(i, uint8(i*7), uint8(i*31))

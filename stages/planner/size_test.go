@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// allocated returns how many bytes f allocates in all.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -20,8 +20,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// large are strategies with n stages or groups that are hard to check. With one
-// thing compared with every other one the largest of them take hours.
+// large has strategies with n stages or groups that are hard to check. With a quadratic check the
+// largest of them take hours.
 var large = map[string]func(n int) stages.Strategy{
 	"stages": func(n int) stages.Strategy {
 		return manyStages(n, func(i int) stages.Stage { return stages.Stage{Name: fmt.Sprintf("s%d", i)} })
@@ -76,8 +76,8 @@ func manyStages(n int, stage func(i int) stages.Stage) stages.Strategy {
 	return s
 }
 
-// chain is a stage of groups that each wait for the next, and where it is closed the
-// last one for the first.
+// chain returns a stage of groups that each wait for the next. If it is closed, the last group
+// waits for the first.
 func chain(n int, closed bool) stages.Strategy {
 	groups := make([]stages.Group, n)
 	for i := range groups {
@@ -92,7 +92,7 @@ func chain(n int, closed bool) stages.Strategy {
 	return stages.Strategy{Profile: stages.Workflow, Stages: []stages.Stage{{Name: "s", Groups: groups}}}
 }
 
-// Ten times the strategy takes ten times the memory to check, and ends.
+// Checking a strategy that is ten times as large takes ten times the memory, and ends.
 func TestCheckingAStrategyIsLinear(t *testing.T) {
 	check := func(s stages.Strategy) uint64 {
 		return allocated(func() {

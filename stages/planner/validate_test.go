@@ -36,7 +36,7 @@ func TestStrategyValidateAccepts(t *testing.T) {
 	}
 }
 
-// badStrategy is a change to a strategy of one stage that makes it invalid.
+// badStrategy is a change that makes a strategy with one stage invalid.
 type badStrategy struct {
 	name   string
 	change func(*stages.Strategy)
@@ -49,7 +49,7 @@ func (tt badStrategy) run(t *testing.T) {
 	wantError(t, s.Validate(), tt.want)
 }
 
-// change changes the stage of a strategy of one stage.
+// change changes the stage of a strategy that has only one.
 func change(change func(*stages.Stage)) func(*stages.Strategy) {
 	return func(s *stages.Strategy) { change(&s.Stages[0]) }
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestWarningsOfBudgets: a budget can never count where no cluster ever fails, and nothing is said of it otherwise.
+// TestWarningsOfBudgets: a budget that can never count, because no cluster ever fails, causes a
+// warning. Other budgets cause none.
 func TestWarningsOfBudgets(t *testing.T) {
 	const vain = " can never count: a cluster that cannot be updated is tried again without end and never fails; set progressDeadline or attempts"
 	budget := func(st stages.Stage) stages.Stage { st.MaxFailures = number(1); return st }
@@ -38,8 +39,8 @@ func TestWarningsOfBudgets(t *testing.T) {
 	}
 }
 
-// TestWarningsOfSerialStages: many clusters that are updated one after the other without being asked to are a warning, few
-// are none, nor is a number.
+// TestWarningsOfSerialStages: many clusters that are updated one after the other without an
+// explicit request cause a warning. Few clusters, or an explicit number, cause none.
 func TestWarningsOfSerialStages(t *testing.T) {
 	stage := func(change func(*stages.Stage)) stages.Strategy {
 		st := everything("s")
