@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// webhook is a configuration with one webhook, pods.example.com, that fails closed.
+// webhook returns a configuration with one webhook, whose name ends in .example.com and which fails
+// closed.
 func webhook(name, path string) *unstructured.Unstructured {
 	obj := bare("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", name)
 	obj.Object["webhooks"] = []any{map[string]any{
@@ -32,7 +33,7 @@ func hookDeployment(image string) *unstructured.Unstructured {
 
 var deploymentID = snapshot.IDOf(hookDeployment(""))
 
-// settle gives the Deployment the status of its generation.
+// settle gives the Deployment a status for its current generation.
 func (k *kit) settle(up bool, more ...any) {
 	k.t.Helper()
 	live, err := k.member.Get(deploymentID)
@@ -60,7 +61,8 @@ func (k *kit) has(id snapshot.ID) bool {
 
 const waitsForHook = "waits until everything that is applied before it is healthy: Deployment.v1.apps app/hook: "
 
-// newHookKit has revision 1, a server and its admission objects, and revision 2 with another image and another path.
+// newHookKit returns a kit with revision 1, a server and its webhook, and with revision 2, which
+// has another image and another path.
 func newHookKit(t *testing.T) *kit {
 	k := newKit(t)
 	k.member.ManagedFields(true)
@@ -95,7 +97,8 @@ func TestAdmissionObjectsWaitForTheirServer(t *testing.T) {
 	}
 }
 
-// A server that will not become healthy fails the cluster at once, as without admission objects.
+// TestAdmissionObjectsOfAServerThatFails checks that a failed server fails the cluster at once,
+// like without admission objects.
 func TestAdmissionObjectsOfAServerThatFails(t *testing.T) {
 	k := newHookKit(t)
 	k.place("1", 1, "r1")
@@ -106,7 +109,8 @@ func TestAdmissionObjectsOfAServerThatFails(t *testing.T) {
 	}
 }
 
-// The server that was refused is not there, and its webhook must not be either.
+// TestAdmissionObjectsOfAServerThatIsRefused checks that the webhook of a refused server is not
+// applied either.
 func TestAdmissionObjectsOfAServerThatIsRefused(t *testing.T) {
 	k := newHookKit(t)
 	k.member.Refuse(func(obj *unstructured.Unstructured) error {
@@ -121,8 +125,9 @@ func TestAdmissionObjectsOfAServerThatIsRefused(t *testing.T) {
 	}
 }
 
-// An update of a webhook waits for the new server. If the old webhook is the reason why that does not start, it is
-// updated at once: to wait for the server would be to wait for the update itself.
+// TestAnUpdateOfAWebhook checks that an update of a webhook waits for the new server. If the old
+// webhook keeps the server from starting, the webhook must be updated at once, because the server
+// will never become healthy otherwise.
 func TestAnUpdateOfAWebhook(t *testing.T) {
 	path := func(k *kit) string {
 		live, err := k.member.Get(snapshot.IDOf(webhook("guard", "")))
@@ -164,8 +169,8 @@ func TestAnUpdateOfAWebhook(t *testing.T) {
 	}
 }
 
-// An admission object that is to go leaves after the new ones came. If it is the reason why their server does not
-// start, it leaves before.
+// TestAWebhookThatIsReplaced checks that an undesired admission object is removed after the new
+// objects are applied. If it keeps their server from starting, it must be removed earlier.
 func TestAWebhookThatIsReplaced(t *testing.T) {
 	for message, gone := range map[string]bool{"starting": false, `failed calling webhook "guard.example.com": refused`: true} {
 		k := newHookKit(t)
@@ -186,7 +191,8 @@ func TestAWebhookThatIsReplaced(t *testing.T) {
 	}
 }
 
-// What stands on the cluster as it should is not waited for: a server that fails later costs nothing but its health.
+// TestAdmissionObjectsThatAreThereAreNotWaitedFor checks that an update does not wait for objects
+// that are already as desired. A server that fails later affects only the health.
 func TestAdmissionObjectsThatAreThereAreNotWaitedFor(t *testing.T) {
 	k := newHookKit(t)
 	k.place("1", 1, "r1")
@@ -198,7 +204,8 @@ func TestAdmissionObjectsThatAreThereAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A webhook that is put back waits, too, and the error of the wait has it tried again.
+// TestAWebhookThatIsPutBack checks that the repair of a webhook waits, too, with an error that
+// causes a retry.
 func TestAWebhookThatIsPutBack(t *testing.T) {
 	k := newHookKit(t)
 	u := k.leader(nil)
@@ -225,7 +232,8 @@ func TestAWebhookThatIsPutBack(t *testing.T) {
 	}
 }
 
-// Objects whose kind a server of the same revision serves or converts wait for it, too.
+// TestObjectsOfAServedKindWaitForTheServer checks that objects also wait for a server of the same
+// revision that serves or converts their kind.
 func TestObjectsOfAServedKindWaitForTheServer(t *testing.T) {
 	api := bare("apiregistration.k8s.io/v1", "APIService", "", "v1.example.com")
 	api.Object["spec"] = map[string]any{"group": "example.com", "version": "v1", "service": map[string]any{"name": "hook", "namespace": "app"}}
@@ -273,8 +281,9 @@ func TestObjectsOfAServedKindWaitForTheServer(t *testing.T) {
 	}
 }
 
-// A revision without such objects is probed once, when all of it was applied; so is one whose admission objects stand as
-// they should.
+// TestNothingIsProbedMoreWithoutAServer checks that a revision without admission objects is probed
+// once, after all of it was applied. The same holds if its admission objects are already as
+// desired.
 func TestNothingIsProbedMoreWithoutAServer(t *testing.T) {
 	probed := 0
 	count := health.ProberFunc(func(context.Context, *unstructured.Unstructured) (health.Status, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// bare makes an object with nothing but a name.
+// bare returns an object with an identity only.
 func bare(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion(apiVersion)
@@ -47,7 +47,7 @@ var (
 	refusedNames   = conditions(map[string]any{"type": "NamesAccepted", "status": "False", "message": "the plural widgets is taken"})
 )
 
-// isAvailable is the status of a Deployment with one replica that is up.
+// isAvailable returns the status of an available Deployment with one replica.
 func isAvailable(obj *unstructured.Unstructured) map[string]any {
 	status := conditions(map[string]any{"type": "Available", "status": "True"})
 	for _, f := range []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"} {
@@ -57,7 +57,7 @@ func isAvailable(obj *unstructured.Unstructured) map[string]any {
 	return status
 }
 
-// operator is what comes with its own kind: everything that has a phase.
+// operator returns an operator with its own kind; its objects cover every phase.
 func operator() []*unstructured.Unstructured {
 	deployment := bare("apps/v1", "Deployment", "app", "operator")
 	return []*unstructured.Unstructured{
@@ -69,8 +69,8 @@ func operator() []*unstructured.Unstructured {
 	}
 }
 
-// newOperatorKit has the operator as revision O, on a member that refuses Widgets
-// while their definition is not established.
+// newOperatorKit has the operator as revision O, on a member that refuses Widgets until their
+// definition is established.
 func newOperatorKit(t *testing.T, status map[string]any) *kit {
 	t.Helper()
 	k := newKit(t)
@@ -99,7 +99,7 @@ func newOperatorKit(t *testing.T, status map[string]any) *kit {
 	return k
 }
 
-// writes are what was written to the member besides ledgers and statuses.
+// writes returns the writes to the member, without ledgers and statuses.
 func (k *kit) writes(op string) (out []string) {
 	for _, w := range k.member.Log() {
 		if w.Op == op && !reserved(w.ID) {
@@ -113,7 +113,8 @@ var operatorOrder = []string{
 	"Namespace", "CustomResourceDefinition", "ServiceAccount", "ClusterRole", "ConfigMap", "Deployment", "Widget", "ValidatingWebhookConfiguration",
 }
 
-// Objects are applied after what they need, and removed before it.
+// TestObjectsAreAppliedByDependency checks that objects are applied after the objects that they
+// need, and removed before them.
 func TestObjectsAreAppliedByDependency(t *testing.T) {
 	k := newOperatorKit(t, isEstablished)
 	k.member.Record(true)
@@ -137,7 +138,8 @@ func TestObjectsAreAppliedByDependency(t *testing.T) {
 	}
 }
 
-// An object waits until its definition is established, in the same update.
+// TestAnObjectWaitsForItsDefinition checks that an object waits in the same update until its
+// definition is established.
 func TestAnObjectWaitsForItsDefinition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newOperatorKit(t, notEstablished)
@@ -157,8 +159,8 @@ func TestAnObjectWaitsForItsDefinition(t *testing.T) {
 	})
 }
 
-// Where a definition does not become established the update says so, applies
-// nothing of a later phase, and goes on where it stopped.
+// TestADefinitionThatIsNotEstablished checks that an update reports a definition that does not
+// become established, applies nothing of later phases, and later continues from there.
 func TestADefinitionThatIsNotEstablished(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status  map[string]any
@@ -201,8 +203,8 @@ func TestADefinitionThatIsNotEstablished(t *testing.T) {
 	}
 }
 
-// A definition that the member refuses is a problem, which names it and what it
-// should have defined; what does not need it is applied. A webhook may need anything.
+// TestADefinitionThatIsRefused checks that a definition that the member refuses is a problem with
+// its name and kind. Objects that do not need it are applied. A webhook may need anything.
 func TestADefinitionThatIsRefused(t *testing.T) {
 	k := newOperatorKit(t, nil)
 	k.member.Refuse(func(obj *unstructured.Unstructured) error {
@@ -225,8 +227,9 @@ func TestADefinitionThatIsRefused(t *testing.T) {
 	}
 }
 
-// What is removed stays while something that may need it is on its way out: here
-// the operator that takes the finalizer away from its Widget.
+// TestRemovalWaitsForWhatIsOnItsWayOut checks that an object is not removed while another object
+// that may need it is being deleted. Here the operator must stay, because it removes the finalizer
+// of its Widget.
 func TestRemovalWaitsForWhatIsOnItsWayOut(t *testing.T) {
 	k := newOperatorKit(t, isEstablished)
 	k.place("O", 1, "r1")
@@ -259,8 +262,8 @@ func TestRemovalWaitsForWhatIsOnItsWayOut(t *testing.T) {
 	wantObjects(t, k, k.expected("", false))
 }
 
-// An object that leaves a revision goes by the same order: a ConfigMap that is held
-// by a finalizer keeps the role that it may need, and the revision is not proven.
+// TestPruningWaitsForWhatIsOnItsWayOut checks the same order for objects that leave a revision: a
+// ConfigMap with a finalizer keeps the role that it may need, and the revision is not proven.
 func TestPruningWaitsForWhatIsOnItsWayOut(t *testing.T) {
 	k := newOperatorKit(t, isEstablished)
 	k.revision("P", namespaceObject("app"))
@@ -318,7 +321,8 @@ func (c crashingConn) Delete(ctx context.Context, id snapshot.ID, o backend.Dele
 	return c.Conn.Delete(ctx, id, o)
 }
 
-// Whenever an engine dies, the order holds for what it and the next one did.
+// TestTheOrderHoldsOverACrashAtEveryCall checks that the order holds over the writes of an engine
+// that dies at any call and of its successor.
 func TestTheOrderHoldsOverACrashAtEveryCall(t *testing.T) {
 	reversed := slices.Clone(operatorOrder)
 	slices.Reverse(reversed)

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// An object that another client wrote since this process applied it is dealt with as it
-// is, also where the ledger is a cached one.
+// TestAnObjectThatOthersChangedIsDealtWithAsItIs checks that an update uses the live state of an
+// object that another client changed since this process applied it, even if the ledger is cached.
 func TestAnObjectThatOthersChangedIsDealtWithAsItIs(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(k *kit, a *unstructured.Unstructured)
@@ -63,7 +63,7 @@ func (k *kit) delete(id snapshot.ID) {
 	}
 }
 
-// entry is what the ledger says of an object.
+// entry returns the ledger's entry of an object.
 func (k *kit) entry(name string) ledgerObject {
 	k.t.Helper()
 	for _, o := range k.ledger().Objects {

@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// TestConflictsAreRefused: with RefuseConflicts an object of which another manager has a field at another value is not
-// applied, and the error names that manager; the other objects are, and so is that one once the field has the same value.
+// TestConflictsAreRefused checks that an object is not applied with RefuseConflicts if another
+// manager has one of its fields with another value, and that the error names that manager. The
+// other objects are applied, and this object is applied once the field has the same value.
 func TestConflictsAreRefused(t *testing.T) {
 	k := newKit(t)
 	k.exists(configMap("default", "x", "theirs"))

@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Threat T23: whichever plug-in of an update panics or hangs, the update ends
-// with an error and the next one does what is left.
+// TestT23RoguePluginsOfAnUpdate covers threat T23: if any plug-in of an update panics or hangs, the
+// update ends with an error, and the next update does the rest.
 func TestT23RoguePluginsOfAnUpdate(t *testing.T) {
 	for _, role := range []string{"dial", "get", "apply", "delete", "probe"} {
 		for _, hangs := range []bool{false, true} {
@@ -135,8 +135,8 @@ func TestOneConnectionToACluster(t *testing.T) {
 	})
 }
 
-// A connection is dead after three calls in a row that the member did not answer,
-// and one whose credentials are not accepted is replaced at once.
+// TestDeadConnectionIsReplaced checks that a connection is replaced after three calls in a row
+// without an answer, and at once if its credentials are not accepted.
 func TestDeadConnectionIsReplaced(t *testing.T) {
 	d := &countingDialer{member: memory.NewCluster("c1")}
 	c := NewConns(d, 0)
@@ -183,7 +183,8 @@ func TestDeadConnectionIsReplaced(t *testing.T) {
 	}
 }
 
-// A client that waits for the dial of another caller does not fail with it giving up.
+// TestDialGivenUpByAnother checks that a caller which waits for the dial of another caller does not
+// fail if that caller's context ends.
 func TestDialGivenUpByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &countingDialer{member: memory.NewCluster("c1"), wait: make(chan struct{})}

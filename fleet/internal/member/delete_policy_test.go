@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// foundKit has a revision F of a namespace and of objects that were there before, and of one that was not.
+// foundKit has a revision F of a namespace, of objects that existed before, and of one new object.
 func foundKit(t *testing.T) *kit {
 	k := newKit(t)
 	k.revision("F", namespaceObject("pre"), configMap("default", "x", "ours"), configMap("pre", "y", "1"))
@@ -30,8 +30,9 @@ func (k *kit) withPolicy(rev string, epoch int64, run string, p placement.Delete
 	return a
 }
 
-// TestDeletePolicyDecidesAboutWhatWasTakenOver: an object that was there before goes or stays as the policy says, and
-// what stays is reported with the reason.
+// TestDeletePolicyDecidesAboutWhatWasTakenOver checks that the policy decides whether an object
+// that existed before is deleted, and that an object which is not deleted is reported with the
+// reason.
 func TestDeletePolicyDecidesAboutWhatWasTakenOver(t *testing.T) {
 	owned := func(k *kit) {
 		x := configMap("default", "x", "theirs")
@@ -135,8 +136,8 @@ func (u *unlistedConn) List(context.Context, string) iter.Seq2[*unstructured.Uns
 	return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, u.err) }
 }
 
-// TestDeletePolicyNeedsTheObjectAndTheLedger: what carries no mark of the placement stays, whatever its ledger says, and
-// so does what the ledger does not have.
+// TestDeletePolicyNeedsTheObjectAndTheLedger checks that an object without a mark of the placement
+// is not deleted, whatever its ledger says, and that an object outside the ledger is not deleted.
 func TestDeletePolicyNeedsTheObjectAndTheLedger(t *testing.T) {
 	for name, spoil := range map[string]func(k *kit){
 		"a mark that was taken away": func(k *kit) { k.exists(configMap("default", "x", "theirs")) },
@@ -168,7 +169,8 @@ func TestDeletePolicyNeedsTheObjectAndTheLedger(t *testing.T) {
 	}
 }
 
-// TestDeletePolicyAfterACrash: wherever the removal ends, the next one ends it.
+// TestDeletePolicyAfterACrash checks that the next update completes a removal that was interrupted
+// at any call.
 func TestDeletePolicyAfterACrash(t *testing.T) {
 	for n := 1; ; n++ {
 		k := foundKit(t)
@@ -188,7 +190,8 @@ func TestDeletePolicyAfterACrash(t *testing.T) {
 	}
 }
 
-// TestDeletePolicyInAPreview says beforehand what is deleted and what is released.
+// TestDeletePolicyInAPreview checks that a preview says which objects are deleted and which are
+// released.
 func TestDeletePolicyInAPreview(t *testing.T) {
 	for policy, want := range map[placement.DeletePolicy]drift.Reason{placement.DeleteCreated: drift.ToRelease, placement.DeleteAll: drift.ToRemove} {
 		k := foundKit(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// telling is a member whose server would leave ConfigMap app/a as it is, whatever
-// is applied, and says so in dry runs.
+// telling is a member whose server keeps ConfigMap app/a unchanged, whatever is applied, and shows
+// that in dry runs.
 type telling struct {
 	backend.ConnWatcher
 	err   error
@@ -29,8 +29,9 @@ func (c telling) DryRun(ctx context.Context, obj *unstructured.Unstructured, _ b
 	return c.Get(ctx, snapshot.IDOf(obj))
 }
 
-// What an apply would leave as it is, is no difference where the strategy asks
-// for dry runs; a member that fails them, or has none, is told without.
+// TestADryRunOfTheMemberSettlesWhatDiffers checks that a difference which an apply would not change
+// is no difference if the strategy asks for dry runs. A member whose dry runs fail or are missing
+// is compared without them.
 func TestADryRunOfTheMemberSettlesWhatDiffers(t *testing.T) {
 	for _, c := range []struct {
 		name         string

@@ -11,8 +11,9 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// TestExclusiveKeepsToItself: an exclusive placement applies nothing of another placement, whatever is allowed, and takes
-// over an object with an owner only where co-ownership is allowed; the other objects are applied.
+// TestExclusiveKeepsToItself checks that an exclusive placement never applies an object of another
+// placement, and takes over an object with an owner only if co-ownership is allowed. The other
+// objects are applied.
 func TestExclusiveKeepsToItself(t *testing.T) {
 	for _, c := range []struct {
 		name              string

@@ -16,19 +16,19 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// fenceWatch notes what a member accepts of a leader that was followed. It lets
+// fenceWatch records the writes that a member accepts from a leader that was followed. It lets only
 // one write through at a time.
 type fenceWatch struct {
 	k *kit
-	// unfenced reports whether the member knows no fences.
+	// unfenced reports whether the member has no fences.
 	unfenced bool
 	mu       sync.Mutex
-	// late are what was created, wrong is everything else.
+	// late are creations by the older leader, wrong all its other writes.
 	late, wrong []string
 }
 
-// leader returns the updater that carries a out: the older one, whose writes are
-// watched, or the newer one. It calls before before every call.
+// leader returns the updater for a: the older leader, whose writes are watched, or the newer
+// leader. It calls before ahead of every call.
 func (f *fenceWatch) leader(a Assignment, older bool, before func(op string, id snapshot.ID)) *Applier {
 	return f.k.leader(func(c backend.Conn) backend.Conn {
 		if f.unfenced {
@@ -45,7 +45,7 @@ type fencedConn struct {
 	older bool
 }
 
-// A write that was sent arrives, whether or not it is waited for.
+// Apply sends the write; it arrives even if the caller no longer waits for it.
 func (c *fencedConn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (got *unstructured.Unstructured, err error) {
 	proper := o.Manager == manager(kitPlacement) && snapshot.IDOf(obj) != ledgerID(kitPlacement)
 	c.write(o.Absent, proper, func() (string, error) {
@@ -63,7 +63,7 @@ func (c *fencedConn) Delete(ctx context.Context, id snapshot.ID, o backend.Delet
 	return err
 }
 
-// write makes a write; proper says that it is of an object and no mark.
+// write makes a write; proper reports that it writes an object, and not a mark or a ledger.
 func (c *fencedConn) write(creates, proper bool, do func() (string, error)) {
 	c.f.mu.Lock()
 	defer c.f.mu.Unlock()
@@ -78,33 +78,32 @@ func (c *fencedConn) write(creates, proper bool, do func() (string, error)) {
 	}
 }
 
-// followed reports whether the ledger has a newer epoch, or is that of another run at
-// the same one. From that the run may take the ledger back, which begins with
-// marks.
+// followed reports whether the ledger has a newer epoch, or belongs to another run of the same
+// epoch. In the second case the older run may take over the ledger again, which begins with marks.
 func (c *fencedConn) followed(l *ledger, proper bool) bool {
 	return c.older && l != nil && (l.Epoch > c.a.Epoch || proper && l.Epoch == c.a.Epoch && l.RunUID != c.a.RunUID)
 }
 
-// judge fails the test where the older leader got more than it may.
+// judge fails the test if the member accepted more of the older leader than it may.
 func (f *fenceWatch) judge(creates int) {
 	if len(f.wrong) > 0 || len(f.late) > creates {
 		f.k.t.Errorf("accepted of the older leader: %q, and created: %q", f.wrong, f.late)
 	}
 }
 
-// fencedStory is one leader that follows another, whatever call each is at.
+// fencedStory is a scenario with two leaders: one follows the other, each at any call.
 type fencedStory struct {
 	pausedTrial
 	// SameEpoch reports whether the new leader is another run of the same engine.
 	SameEpoch bool
-	// Wake is before which call of the new leader the old one wakes up, and goes
-	// on to its end, or with Again to its next write, which arrives when the new
-	// one has written the ledger.
+	// Wake is the number of the new leader's call that wakes up the old leader. The old leader then
+	// continues to its end, or with Again to its next write, which arrives after the new leader has
+	// written the ledger.
 	Wake  int
 	Again bool
 }
 
-// sleeper is the old leader of a story.
+// sleeper is the old leader of a scenario.
 type sleeper struct {
 	gate
 	awake    bool
@@ -123,7 +122,7 @@ func (s *sleeper) before(op string, id snapshot.ID) {
 	s.gate.before(op, id)
 }
 
-// wake lets the leader go on until it ends or is stopped again.
+// wake lets the leader continue until it ends or is stopped again.
 func (s *sleeper) wake() {
 	if !s.awake {
 		time.Sleep(3 * time.Second)
@@ -136,7 +135,7 @@ func (s *sleeper) wake() {
 	}
 }
 
-// finish lets the leader go on to its end.
+// finish lets the leader continue to its end.
 func (s *sleeper) finish() {
 	s.wake()
 	select {
@@ -147,8 +146,8 @@ func (s *sleeper) finish() {
 	<-s.end
 }
 
-// run reports whether the old leader was paused, and whether it woke up while the
-// new one worked.
+// run reports whether the old leader was paused, and whether it woke up while the new leader
+// worked.
 func (s fencedStory) run(t *testing.T, late *int) (paused, woken bool) {
 	k := newKit(t)
 	k.revs["lost"] = snapshot.Digest([]byte("lost"))
@@ -198,17 +197,18 @@ func fencedStories() []fencedStory {
 	}
 }
 
-// Threat T16: once the ledger is the new leader's, the member accepts nothing of
-// the old one, wherever the old one was paused and wherever the new one is when it
-// wakes up.
+// TestT16NothingOfAnOlderLeaderIsAccepted covers threat T16: once the ledger belongs to the new
+// leader, the member accepts nothing from the old leader. The old leader may be paused at any call,
+// and may wake up at any call of the new leader.
 func TestT16NothingOfAnOlderLeaderIsAccepted(t *testing.T) {
 	t.Parallel()
 	tellStories(t, apart(8), false)
 }
 
-// The same on a member that knows no fences: nothing is accepted for objects that
-// existed. What was missing the old leader creates at most once, and the new one
-// sees to that. That it happens here is what shows that the stories above look.
+// TestT16NothingOfWhatExistedWithoutFences checks the same on a member without fences: it accepts
+// nothing for objects that existed. The old leader may create a missing object at most once, and
+// the new leader removes it. The test requires at least one such creation, which proves that the
+// scenarios above detect it.
 func TestT16NothingOfWhatExistedWithoutFences(t *testing.T) {
 	t.Parallel()
 	if tellStories(t, 7, true) == 0 {
@@ -216,8 +216,8 @@ func TestT16NothingOfWhatExistedWithoutFences(t *testing.T) {
 	}
 }
 
-// tellStories tells the stories for every nth moment at which the old leader wakes
-// up, and returns how often something was created late.
+// tellStories runs the scenarios for every nth moment of the old leader's waking up, and returns
+// how many objects were created late.
 func tellStories(t *testing.T, nth int, unfenced bool) (late int) {
 	tried := 0
 	for _, s := range fencedStories() {
@@ -239,7 +239,8 @@ func tellStories(t *testing.T, nth int, unfenced bool) (late int) {
 	return late
 }
 
-// The same for two leaders whose calls are interleaved in any way.
+// TestT16NothingOfAnOlderLeaderIsAcceptedInterleaved checks the same for two leaders whose calls
+// are interleaved randomly.
 func TestT16NothingOfAnOlderLeaderIsAcceptedInterleaved(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(16, 4))

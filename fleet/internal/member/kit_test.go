@@ -18,17 +18,17 @@ import (
 
 const kitPlacement = "web"
 
-// kit is a member, revisions, and updaters that bring it to them.
+// kit is a member, revisions, and updaters that bring the member to the revisions.
 type kit struct {
 	t      *testing.T
 	member *memory.Cluster
 	sets   map[string]snapshot.Set // by digest
 	revs   map[string]string       // digest by name
-	key    []byte                  // the placement's
+	key    []byte                  // the placement's key
 }
 
-// newKit returns a member with an object, a namespace and a bystander that
-// were there before, and these revisions:
+// newKit returns a member on which an object, a namespace and a bystander existed before, and these
+// revisions:
 //
 //	A  namespace app; app/a, app/b
 //	B  namespace app; app/a changed; app/c
@@ -74,7 +74,7 @@ func (k *kit) load(_ context.Context, placement, digest string) (*Revision, erro
 	return NewRevision(placement, set)
 }
 
-// leader returns an engine's updater whose connections wrap returns.
+// leader returns an engine's updater that uses the connections which wrap returns.
 func (k *kit) leader(wrap func(backend.Conn) backend.Conn) *Applier {
 	d := backend.DialerFunc(func(context.Context, placement.Cluster) (backend.Conn, error) {
 		c := k.member.Conn()
@@ -90,7 +90,7 @@ func (k *kit) leaderOf(d backend.Dialer) *Applier {
 	return NewApplier(NewConns(d, 0), k.load, kstatusProber{}, Options{})
 }
 
-// want is the assignment of a revision by its name.
+// want returns the assignment of a revision by its name.
 func (k *kit) want(rev string, epoch int64, run string) Assignment {
 	digest, ok := k.revs[rev]
 	if !ok {
@@ -102,7 +102,7 @@ func (k *kit) want(rev string, epoch int64, run string) Assignment {
 	}, k.key)
 }
 
-// must carries an assignment out.
+// must carries out an assignment and fails the test on an error.
 func (k *kit) must(u *Applier, a Assignment) backend.Proof {
 	k.t.Helper()
 	r, err := u.Update(k.t.Context(), a)
@@ -133,8 +133,8 @@ func (k *kit) ledger() *ledger {
 	return l
 }
 
-// objects returns what the member has besides its own, as kind/namespace/name
-// with the value; marks as "+ours" when it carries our digest.
+// objects returns the objects on the member, without ledgers and built-in namespaces. It maps
+// kind/namespace/name to the value, with "+ours" if the object carries our digest.
 func (k *kit) objects() map[string]string {
 	out := map[string]string{}
 	for _, obj := range k.member.List("") {
@@ -154,7 +154,7 @@ func (k *kit) objects() map[string]string {
 	return out
 }
 
-// state returns everything that the member has, with resourceVersions.
+// state returns all objects of the member with their resourceVersions.
 func (k *kit) state() map[string]*unstructured.Unstructured {
 	out := map[string]*unstructured.Unstructured{}
 	for _, obj := range k.member.List("") {
@@ -163,8 +163,8 @@ func (k *kit) state() map[string]*unstructured.Unstructured {
 	return out
 }
 
-// expected is what objects returns when the member has just a revision, with
-// theirs where what existed before has been released.
+// expected returns the result of objects if the member has exactly the given revision. Objects that
+// existed before have the value theirs, except x with xTaken.
 func (k *kit) expected(rev string, xTaken bool) map[string]string {
 	out := map[string]string{"Namespace/pre": "", "ConfigMap/default/x": "theirs", "ConfigMap/default/bystander": "theirs"}
 	if xTaken {
@@ -198,7 +198,7 @@ func configMapID(namespace, name string) snapshot.ID {
 	return snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Name: name}
 }
 
-// hookedConn calls before every call.
+// hookedConn calls before ahead of every call.
 type hookedConn struct {
 	backend.Conn
 	before func(op string, id snapshot.ID)
@@ -224,7 +224,7 @@ func hook(before func(op string, id snapshot.ID)) func(backend.Conn) backend.Con
 	return func(c backend.Conn) backend.Conn { return &hookedConn{c, before} }
 }
 
-// unfencedConn is a member that knows no fences.
+// unfencedConn is a connection to a member without fences.
 type unfencedConn struct{ backend.Conn }
 
 func unfenced(c backend.Conn) backend.Conn { return unfencedConn{c} }
@@ -239,12 +239,12 @@ func (u unfencedConn) Delete(ctx context.Context, id snapshot.ID, o backend.Dele
 	return u.Conn.Delete(ctx, id, o)
 }
 
-// hookUnfenced is hook on a member that knows no fences.
+// hookUnfenced returns a hook on a member without fences.
 func hookUnfenced(before func(op string, id snapshot.ID)) func(backend.Conn) backend.Conn {
 	return func(c backend.Conn) backend.Conn { return &hookedConn{unfenced(c), before} }
 }
 
-// spoilingConn spoils what Get returns.
+// spoilingConn spoils the results of Get.
 type spoilingConn struct {
 	backend.Conn
 	spoil func(*unstructured.Unstructured) *unstructured.Unstructured
@@ -258,7 +258,7 @@ func (s *spoilingConn) Get(ctx context.Context, id snapshot.ID) (*unstructured.U
 	return s.spoil(obj), nil
 }
 
-// briefConn answers no call after the first so many.
+// briefConn answers only the first calls.
 type briefConn struct {
 	backend.Conn
 	calls *int

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// labelling is a connection that labels what it applies, as earlier versions did.
+// labelling is a connection that labels the objects it applies, as earlier versions did.
 type labelling struct{ backend.Conn }
 
 func (l labelling) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
@@ -27,9 +27,9 @@ func (l labelling) Apply(ctx context.Context, obj *unstructured.Unstructured, o 
 	return l.Conn.Apply(ctx, obj, o)
 }
 
-// The labels of an object are those that were asked for, without the one that the hub's own object has because it was
-// applied there. One that an earlier version labelled is the placement's as it is, and loses the label with its next
-// change.
+// TestObjectsHaveTheLabelsThatWereAskedFor checks that an object has the requested labels, without
+// the label that the hub's object has because it was applied there. An object that an earlier
+// version labelled belongs to the placement, and loses the label with its next change.
 func TestObjectsHaveTheLabelsThatWereAskedFor(t *testing.T) {
 	k := newKit(t)
 	with := func(value string, labels map[string]string) *unstructured.Unstructured {

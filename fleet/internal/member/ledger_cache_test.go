@@ -14,10 +14,10 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// A leader that goes by a ledger which it keeps is refused like one that reads it,
-// wherever a newer one has come in between: what that one placed stays, but for an
-// object that the older one was about to create, and it is told that it was
-// followed.
+// TestAnOlderLeaderWithAKeptLedgerIsRefused checks that a leader with a cached ledger is refused
+// like a leader that reads it, wherever a newer leader came in between. The objects of the newer
+// leader stay, except an object that the older leader was about to create. The older leader is told
+// that it was followed.
 func TestAnOlderLeaderWithAKeptLedgerIsRefused(t *testing.T) {
 	for _, next := range []string{"A", "B", "C", ""} {
 		for n, more := 0, true; more; n++ {
@@ -29,9 +29,9 @@ func TestAnOlderLeaderWithAKeptLedgerIsRefused(t *testing.T) {
 	}
 }
 
-// keptAndFollowed lets a newer leader place B before the nth call of a leader that
-// keeps the ledger of A and is to place next, before all of it where n is 0; it
-// reports whether there was such a call.
+// keptAndFollowed lets a newer leader place B before the nth call of a leader that has the ledger
+// of A cached and must place next. If n is 0, that happens before the first call. It reports
+// whether there was an nth call.
 func keptAndFollowed(t *testing.T, next string, n int) bool {
 	k := newKit(t)
 	calls, counting, creating := 0, false, false
@@ -72,7 +72,7 @@ func keptAndFollowed(t *testing.T, next string, n int) bool {
 	return true
 }
 
-// closedLedger is a ledger of so many objects as it is on a member.
+// closedLedger returns a closed ledger with the given number of objects.
 func closedLedger(t *testing.T, placement string, objects int) *ledgerAt {
 	t.Helper()
 	l := &ledger{Placement: placement, Epoch: 1, Phase: ledgerApplied, Revision: "r"}
@@ -86,7 +86,7 @@ func closedLedger(t *testing.T, placement string, objects int) *ledgerAt {
 	return &ledgerAt{ledger: l, uid: "u", version: "1", text: text, key: goldenKey}
 }
 
-// What is kept of ledgers is bounded, and of an open one nothing is kept.
+// TestFewLedgersAreKept checks that the cache is bounded, and that it keeps no open ledger.
 func TestFewLedgersAreKept(t *testing.T) {
 	k := newLedgerCache()
 	closed := func(placement string, objects int) *ledgerAt { return closedLedger(t, placement, objects) }
@@ -117,8 +117,8 @@ func TestFewLedgersAreKept(t *testing.T) {
 	}
 }
 
-// An update that finds nothing to do makes sure of that: by a ledger that it only
-// kept it might be a leader that was followed.
+// TestAKeptLedgerIsConfirmed checks that an update which finds nothing to do confirms a cached
+// ledger, because its leader may have been followed.
 func TestAKeptLedgerIsConfirmed(t *testing.T) {
 	k := newKit(t)
 	older := k.leader(nil)
@@ -132,8 +132,8 @@ func TestAKeptLedgerIsConfirmed(t *testing.T) {
 	}
 }
 
-// TestARefusalByAKeptLedgerIsConfirmed has a newer leader come, and then an object
-// that belongs to another placement: the older leader is told of the former.
+// TestARefusalByAKeptLedgerIsConfirmed lets a newer leader write the ledger, and then makes an
+// object belong to another placement: the older leader must be told of the newer leader.
 func TestARefusalByAKeptLedgerIsConfirmed(t *testing.T) {
 	k := newKit(t)
 	older := k.leader(nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// asking returns an updater that asks whether its run goes on, before whose every
-// call to the member something is called.
+// asking returns an updater with the given Held function. It calls before ahead of every call to
+// the member.
 func (k *kit) asking(before func(op string, id snapshot.ID), held func() error) *Applier {
 	d := backend.DialerFunc(func(context.Context, placement.Cluster) (backend.Conn, error) {
 		return &hookedConn{k.member.Conn(), before}, nil
@@ -23,16 +23,16 @@ func (k *kit) asking(before func(op string, id snapshot.ID), held func() error) 
 	})
 }
 
-// end is the assignment that cleans the member because the placement is deleted.
+// end returns the assignment that cleans the member because the placement is deleted.
 func (k *kit) end(epoch int64) Assignment {
 	a := k.want("", epoch, "end")
 	a.Final = true
 	return a
 }
 
-// However far an older leader has come when its placement is deleted, also when
-// another run had the member before: it ends, and places nothing any more but for
-// what it was about to create. A ledger that it made it takes back.
+// TestALeaderThatWasLateForADeletionIsRefused checks that an older leader, at any call, ends when
+// its placement is deleted, even if another run had the member before. It places nothing more,
+// except an object that it was about to create, and deletes a ledger that it created.
 func TestALeaderThatWasLateForADeletionIsRefused(t *testing.T) {
 	for _, from := range []string{"", "A", "B"} {
 		for n, more := 1, true; more; n++ {
@@ -44,8 +44,8 @@ func TestALeaderThatWasLateForADeletionIsRefused(t *testing.T) {
 	}
 }
 
-// lateForADeletion deletes the placement before the nth call of a leader, and
-// reports whether it came to that.
+// lateForADeletion deletes the placement before the nth call of a leader, and reports whether there
+// was such a call.
 func lateForADeletion(t *testing.T, from string, n int) bool {
 	k := newKit(t)
 	if from != "" {
@@ -79,8 +79,8 @@ func lateForADeletion(t *testing.T, from string, n int) bool {
 	return true
 }
 
-// A ledger whose writing was reported as failed is not taken for one that another client
-// was sure of.
+// TestALedgerOfUnknownOriginIsAskedAbout checks that a ledger whose write was reported as failed
+// does not count as a ledger that proved a revision: the store is asked.
 func TestALedgerOfUnknownOriginIsAskedAbout(t *testing.T) {
 	k := newKit(t)
 	late := k.want("A", 2, "late")
@@ -101,8 +101,8 @@ func TestALedgerOfUnknownOriginIsAskedAbout(t *testing.T) {
 	}
 }
 
-// The ledger goes with the placement, once nothing is left, and is not made again
-// where there is none.
+// TestTheLedgerGoesWithThePlacement checks that the ledger is deleted with the placement, once no
+// object is left, and that it is not created again.
 func TestTheLedgerGoesWithThePlacement(t *testing.T) {
 	k := newKit(t)
 	k.place("C", 1, "before")

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// forge replaces the ledger on the member by what edit makes of it.
+// forge replaces the ledger on the member by its edited version.
 func (k *kit) forge(edit func(l *ledger)) {
 	k.t.Helper()
 	l := k.ledger()
@@ -23,7 +23,7 @@ func (k *kit) forge(edit func(l *ledger)) {
 	k.exists(ledgerObjectOf(kitPlacement, text, ""))
 }
 
-// made is an entry that says of an object on the member that the placement created it.
+// made returns an entry which says that the placement created an object on the member.
 func (k *kit) made(id snapshot.ID) ledgerObject {
 	k.t.Helper()
 	live, err := k.member.Get(id)
@@ -41,17 +41,17 @@ func object(apiVersion, kind, namespace, name string) *unstructured.Unstructured
 	return obj
 }
 
-// A ledger is a ConfigMap on the member, which others than the engine may be able to
-// write. Whatever it says, nothing is deleted that the placement did not create: not by
-// the next update, not by the removal of the placement, and not by a takeover of an
-// intent.
+// TestAForgedLedgerHasNothingDeleted checks that nothing is deleted that the placement did not
+// create, whatever the ledger says. A ledger is a ConfigMap on the member, which other clients may
+// be able to write. The test covers the next update, the removal of the placement, and the takeover
+// of an intent.
 func TestAForgedLedgerHasNothingDeleted(t *testing.T) {
 	marked := object("v1", "ConfigMap", "team", "shared")
 	marked.SetAnnotations(map[string]string{digestMark + "other": "d"})
 	for _, c := range []struct {
 		name   string
 		victim *unstructured.Unstructured
-		// refused is that the ledger is not used at all.
+		// refused reports that the ledger must be refused completely.
 		refused bool
 	}{
 		{"an object of kube-system", object("v1", "ConfigMap", "kube-system", "extension-apiserver-authentication"), true},
@@ -114,7 +114,7 @@ func TestAForgedLedgerHasNothingDeleted(t *testing.T) {
 	}
 }
 
-// without returns objects without one.
+// withoutObject returns the objects except one.
 func withoutObject(objects []ledgerObject, o ledgerObject) (out []ledgerObject) {
 	for _, have := range objects {
 		if objectKey(have.ID) != objectKey(o.ID) {
@@ -124,7 +124,8 @@ func withoutObject(objects []ledgerObject, o ledgerObject) (out []ledgerObject) 
 	return out
 }
 
-// What carries nothing of the placement is not even written when it is given up.
+// TestWhatIsNotThePlacementsIsLeftUntouched checks that an object without marks and fields of the
+// placement is not even written when it is released.
 func TestWhatIsNotThePlacementsIsLeftUntouched(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
@@ -144,8 +145,9 @@ func TestWhatIsNotThePlacementsIsLeftUntouched(t *testing.T) {
 	}
 }
 
-// What the placement created, and from which its digest was taken away, is given up:
-// nothing tells it from what others created.
+// TestAnObjectWithoutItsDigestIsGivenUp checks that an object which the placement created is
+// released after its digest was removed, because it can no longer be distinguished from objects of
+// others.
 func TestAnObjectWithoutItsDigestIsGivenUp(t *testing.T) {
 	strip := func(k *kit) {
 		b, err := k.member.Get(configMapID("default", "made"))
@@ -176,7 +178,7 @@ func TestAnObjectWithoutItsDigestIsGivenUp(t *testing.T) {
 			t.Errorf("it is still marked: %v", obj.Object["metadata"])
 		}
 	})
-	// It is the placement's to apply, and no longer to delete.
+	// The placement may apply the object, and may no longer delete it.
 	t.Run("and kept where it is wanted", func(t *testing.T) {
 		k := setUp()
 		if r := k.place("M", 1, "r2"); !strings.Contains(r.Released, "default/made") {
@@ -190,7 +192,7 @@ func TestAnObjectWithoutItsDigestIsGivenUp(t *testing.T) {
 			t.Errorf("it is %q, %v", got, ok)
 		}
 	})
-	// While it is worked on.
+	// The digest is removed during an update.
 	t.Run("in the middle of an update", func(t *testing.T) {
 		k := newKit(t)
 		k.revision("M", configMap("default", "made", "1"))
@@ -208,8 +210,9 @@ func TestAnObjectWithoutItsDigestIsGivenUp(t *testing.T) {
 	})
 }
 
-// A namespace that the host reserves after something was placed in it holds nothing up:
-// what is there is given up, and never deleted.
+// TestWhatIsInANamespaceThatWasReservedLaterIsGivenUp checks that a namespace which the host
+// reserves later delays nothing: the objects of the placement in it are released, and never
+// deleted.
 func TestWhatIsInANamespaceThatWasReservedLaterIsGivenUp(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
@@ -230,7 +233,8 @@ func TestWhatIsInANamespaceThatWasReservedLaterIsGivenUp(t *testing.T) {
 	}
 }
 
-// Whatever an update was doing when it ended, what it created is removed.
+// TestWhatAnUpdateCreatedBeforeItEndedIsRemoved checks that the objects which an interrupted update
+// created are removed, whatever it was doing when it ended.
 func TestWhatAnUpdateCreatedBeforeItEndedIsRemoved(t *testing.T) {
 	for stop := 1; ; stop++ {
 		k := newKit(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// defaultingConn is a member that adds a value to every Secret.
+// defaultingConn is a connection to a member that adds a value to every Secret.
 type defaultingConn struct {
 	backend.Conn
 	value string
@@ -32,7 +32,7 @@ func (d defaultingConn) Apply(ctx context.Context, obj *unstructured.Unstructure
 	return got, err
 }
 
-// ledgerText is all that a reader of the ledger sees.
+// ledgerText returns all text that a reader of the ledger sees.
 func (k *kit) ledgerText() string {
 	k.t.Helper()
 	obj, err := k.member.Get(ledgerID(kitPlacement))
@@ -46,9 +46,9 @@ func (k *kit) ledgerText() string {
 	return string(b)
 }
 
-// A reader of the ledger who knows all that a placement brings but a Secret cannot find
-// out whether a guess of that is right: nothing that can be worked out from the
-// objects alone is in it, while something is applied and afterwards.
+// TestALedgerDoesNotTellWhetherAGuessIsRight checks that a reader of the ledger cannot verify a
+// guess of a Secret, even if the reader knows all other objects of the placement. While objects are
+// applied and afterwards, the ledger contains nothing that can be computed from the objects alone.
 func TestALedgerDoesNotTellWhetherAGuessIsRight(t *testing.T) {
 	k := newKit(t)
 	login := object("v1", "Secret", "default", "login")
@@ -96,7 +96,7 @@ func TestALedgerDoesNotTellWhetherAGuessIsRight(t *testing.T) {
 		}
 	}
 
-	// The same under another key looks another way, but for what is no secret.
+	// Under another key, everything looks different except parts that are not secret.
 	other := newKit(t)
 	other.key = []byte("another key of another placement")
 	other.revision("S", login, configMap("default", "known", "1"))
@@ -109,7 +109,7 @@ func TestALedgerDoesNotTellWhetherAGuessIsRight(t *testing.T) {
 	}
 }
 
-// stored are the parts of a ledger that depend on what is placed.
+// stored returns the parts of a ledger that depend on the placed objects.
 func (k *kit) stored() []string {
 	k.t.Helper()
 	obj, err := k.member.Get(ledgerID(kitPlacement))
@@ -135,9 +135,9 @@ func (k *kit) stored() []string {
 	return out
 }
 
-// A ledger that was written under another key, because the engine's store was lost,
-// does not say which revision the cluster has. What it names is still the placement's:
-// everything is applied, and removed, as it is to be.
+// TestALedgerUnderAnotherKeyIsTakenOver checks that a ledger under another key, for example after
+// the loss of the engine's store, does not say which revision the cluster has. The objects that it
+// names still belong to the placement: all desired objects are applied, and the others are removed.
 func TestALedgerUnderAnotherKeyIsTakenOver(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
@@ -157,7 +157,7 @@ func TestALedgerUnderAnotherKeyIsTakenOver(t *testing.T) {
 	if r := k.must(u, a); !r.Current || r.Revision != a.Revision || r.Released != "" {
 		t.Errorf("%+v", r)
 	}
-	k.key = goldenKey // and once more
+	k.key = goldenKey // for the second time
 	k.place("B", 3, "r3")
 	wantObjects(t, k, k.expected("B", false))
 	k.key = []byte("the key of a store that was made")
@@ -165,9 +165,9 @@ func TestALedgerUnderAnotherKeyIsTakenOver(t *testing.T) {
 	wantObjects(t, k, k.expected("", false))
 }
 
-// An object from which the marks were taken away, and of which the next revision brings
-// the same version, is left alone where the strategy says so: by the revision that the
-// ledger proves.
+// TestAnUnmarkedObjectOfTheSameVersionHasDrifted checks an object that lost its marks and has the
+// same version in the next revision. The revision that the ledger proves shows that it drifted, and
+// it is left alone if the strategy says so.
 func TestAnUnmarkedObjectOfTheSameVersionHasDrifted(t *testing.T) {
 	for name, c := range map[string]struct {
 		to   string

@@ -34,7 +34,7 @@ func goldenLedger() *ledger {
 	}
 }
 
-// The stored form of a ledger does not change within a format.
+// TestLedgerGolden checks that the stored form of a ledger does not change within a format.
 func TestLedgerGolden(t *testing.T) {
 	golden := filepath.Join("testdata", "ledger.json")
 	text, err := goldenLedger().encode(goldenKey)
@@ -70,7 +70,7 @@ func TestNewerLedgerIsRefused(t *testing.T) {
 	}
 }
 
-// What is in place of a ledger is told, and never written over.
+// TestDamagedLedgerIsTold checks that a damaged ledger is reported, and never overwritten.
 func TestDamagedLedgerIsTold(t *testing.T) {
 	good, err := goldenLedger().encode(goldenKey)
 	if err != nil {

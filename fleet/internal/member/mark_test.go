@@ -11,9 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// lateG returns a kit where a leader that was followed by one with revision A has
-// created default/g late, as if the member knew no fences, so that the ledger has
-// it in doubt.
+// lateG returns a kit after a late creation of default/g: the leader was already followed by a
+// leader with revision A, as on a member without fences. The ledger has the object as doubtful.
 func lateG(t *testing.T) *kit {
 	k := newKitG(t)
 	g := newGate(6) // the creation of default/g
@@ -28,7 +27,8 @@ func lateG(t *testing.T) *kit {
 	return k
 }
 
-// What was created late and is wanted later is the placement's: it goes with it.
+// TestLateCreationIsOwned checks that an object which was created late and is desired later belongs
+// to the placement, and is removed with it.
 func TestLateCreationIsOwned(t *testing.T) {
 	k := lateG(t)
 	k.place("G", 3, "r2")
@@ -36,7 +36,8 @@ func TestLateCreationIsOwned(t *testing.T) {
 	wantObjects(t, k, k.expected("", false))
 }
 
-// An object in doubt that the older leader is about to delete is marked too.
+// TestDoubtedObjectIsMarked checks that a doubtful object that the older leader is about to delete
+// is marked, too.
 func TestDoubtedObjectIsMarked(t *testing.T) {
 	k := lateG(t)
 	f, held, release := &fenceWatch{k: k}, make(chan struct{}), make(chan struct{})
@@ -61,9 +62,8 @@ func TestDoubtedObjectIsMarked(t *testing.T) {
 	wantObjects(t, k, k.expected("B", false))
 }
 
-// markedBy returns a kit where a leader of epoch 2 has left an open intent to
-// apply B over A, and one of epoch 3 has marked what is there and died before it
-// wrote the ledger.
+// markedBy returns a kit with an open intent of a leader of epoch 2 to apply B over A. A leader of
+// epoch 3 has marked the existing objects and died before it wrote the ledger.
 func markedBy(t *testing.T, epoch int64) *kit {
 	k := newKit(t)
 	k.place("A", 1, "r1")
@@ -86,7 +86,7 @@ func markedBy(t *testing.T, epoch int64) *kit {
 	return k
 }
 
-// marks returns the marks on what the placement has.
+// marks returns the marks on the placement's objects.
 func (k *kit) marks() map[string]mark {
 	out := map[string]mark{}
 	for _, obj := range k.member.List("") {
@@ -97,8 +97,8 @@ func (k *kit) marks() map[string]mark {
 	return out
 }
 
-// A mark is enough to stop an older leader, also where the engine that left it died
-// before it wrote the ledger. The next leader is not held up by it.
+// TestMarkOfALeaderThatDied checks that a mark stops an older leader, even if the engine that left
+// it died before it wrote the ledger. The mark does not stop the next leader.
 func TestMarkOfALeaderThatDied(t *testing.T) {
 	k := markedBy(t, 3)
 	if m := k.marks(); len(m) != 3 || m["a"].epoch != 3 || m["a"].touch != 1 {
@@ -121,8 +121,8 @@ func TestMarkOfALeaderThatDied(t *testing.T) {
 	}
 }
 
-// A leader that died before it wrote the ledger, and comes back with its epoch,
-// does not mark again.
+// TestOwnMarkStands checks that a leader which died before it wrote the ledger, and returns with
+// its epoch, does not mark again.
 func TestOwnMarkStands(t *testing.T) {
 	k := markedBy(t, 3)
 	k.member.Record(true)
@@ -135,8 +135,8 @@ func TestOwnMarkStands(t *testing.T) {
 	wantObjects(t, k, k.expected("B", false))
 }
 
-// The older leader ends its work while the newer one of the same epoch marks:
-// the newer one is not stopped by what it has left itself.
+// TestOwnMarksDoNotFence checks that a newer leader of the same epoch is not stopped by its own
+// marks if the older leader completes its work in between.
 func TestOwnMarksDoNotFence(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 2, "r1")
@@ -159,8 +159,8 @@ func TestOwnMarksDoNotFence(t *testing.T) {
 	wantObjects(t, k, k.expected("A", false))
 }
 
-// Marks mean nothing to a ledger that they were not made for: a store that was
-// restored begins with low epochs again once the ledger is deleted.
+// TestMarksOfAnotherLedger checks that marks have no meaning for another ledger. After a store was
+// restored and the ledger was deleted, epochs begin at low numbers again.
 func TestMarksOfAnotherLedger(t *testing.T) {
 	k := markedBy(t, 30)
 	if err := k.member.Delete(ledgerID(kitPlacement)); err != nil {
@@ -172,8 +172,9 @@ func TestMarksOfAnotherLedger(t *testing.T) {
 	k.place("C", 1, "r2")
 }
 
-// A takeover of a cluster that has everything already writes marks, the intent
-// and its end. A mark is no drift, and stays on nothing that is given up.
+// TestTakeoverOfWhatIsThereAlready checks that a takeover of a cluster that already has everything
+// writes only the marks, the intent and its end. A mark is no drift, and no released object keeps
+// it.
 func TestTakeoverOfWhatIsThereAlready(t *testing.T) {
 	k := newKit(t)
 	k.place("C", 1, "r1")
@@ -212,8 +213,8 @@ func TestTakeoverOfWhatIsThereAlready(t *testing.T) {
 	}
 }
 
-// A member that refuses a mark, or drops it, does not hold up the others; only
-// what would be proven without one is not.
+// TestRefusedMark checks that an object whose mark the member refuses or drops does not delay the
+// others. Only that object is not proven.
 func TestRefusedMark(t *testing.T) {
 	refuse := func(k *kit) func(backend.Conn) backend.Conn {
 		k.member.Refuse(func(obj *unstructured.Unstructured) error {
@@ -251,7 +252,7 @@ func TestRefusedMark(t *testing.T) {
 	}
 }
 
-// unmarkingConn is a member that takes marks off whatever is applied.
+// unmarkingConn is a connection to a member that removes marks from all objects.
 type unmarkingConn struct{ backend.Conn }
 
 func (c *unmarkingConn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {

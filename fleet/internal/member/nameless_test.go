@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// nameless adds a revision that is another one with an object that has no name.
+// nameless adds a revision that extends another revision by an object without a name.
 func (k *kit) nameless(name, of string) snapshot.Unplaced {
 	u := snapshot.Unplaced{
 		ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app"}, GenerateName: "settings-",
@@ -26,8 +26,9 @@ func (k *kit) nameless(name, of string) snapshot.Unplaced {
 	return u
 }
 
-// An object without a name is never applied, the others are, and the cluster does not prove the revision, however
-// often it is tried. Once the revision is without it, it does.
+// TestAnObjectWithoutANameIsReportedAndTheOthersAreApplied checks that an object without a name is
+// never applied, while the others are, and that the cluster does not prove the revision, however
+// often it is tried. The cluster proves the next revision without such an object.
 func TestAnObjectWithoutANameIsReportedAndTheOthersAreApplied(t *testing.T) {
 	k := newKit(t)
 	u := k.nameless("A+", "A")

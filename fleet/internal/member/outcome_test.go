@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// failingConn fails the calls that fail says.
+// failingConn fails the calls that fail selects.
 type failingConn struct {
 	backend.Conn
 	fail func(op string, id snapshot.ID) error
@@ -46,23 +46,23 @@ func (f *failingConn) Delete(ctx context.Context, id snapshot.ID, o backend.Dele
 	return f.Conn.Delete(ctx, id, o)
 }
 
-// errInternal is what an API server answers that fails over an object.
+// errInternal is the answer of an API server that fails for an object.
 var errInternal = &apierrors.StatusError{ErrStatus: metav1.Status{
 	Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: "planted",
 }}
 
-// failingKit is a kit with a leader whose member fails the calls in fails, by the
-// operation and the name, and counts all calls.
+// failingKit is a kit with a leader whose member fails the calls in fails, by operation and name,
+// and counts all calls.
 type failingKit struct {
 	*kit
 	u     *Applier
 	fails map[string]error
 	calls int
-	noted []string // the objects that were told to be failing
+	noted []string // the objects that were reported as failing
 }
 
-// newFailingKit returns one with the revision S: namespace s with the ConfigMaps a and b
-// and the Deployment web, which is of a later phase; T is the same with another a.
+// newFailingKit returns a kit with the revision S: namespace s with the ConfigMaps a and b and the
+// Deployment web, which belongs to a later phase. T is the same with another version of a.
 func newFailingKit(t *testing.T) *failingKit {
 	s := &failingKit{kit: newKit(t), fails: map[string]error{}}
 	web := object("apps/v1", "Deployment", "s", "web")
@@ -91,7 +91,7 @@ func (s *failingKit) has(name string) bool {
 	return ok
 }
 
-// update carries a revision out for an attempt.
+// update carries out a revision for an attempt.
 func (s *failingKit) update(rev, run string, attempt int) (backend.Proof, error) {
 	a := s.want(rev, 1, run)
 	a.Attempt = attempt
@@ -100,7 +100,7 @@ func (s *failingKit) update(rev, run string, attempt int) (backend.Proof, error)
 
 const a = "ConfigMap.v1 s/a"
 
-// waits carries a revision out n times, and expects that it waits for object a.
+// waits carries out a revision n times, and expects that it waits for object a.
 func (s *failingKit) waits(rev, run string, attempt, n int) {
 	s.t.Helper()
 	for i := range n {
@@ -114,7 +114,7 @@ func (s *failingKit) waits(rev, run string, attempt, n int) {
 	}
 }
 
-// refuses carries a revision out, and expects that object a counts as refused.
+// refuses carries out a revision, and expects that object a counts as refused.
 func (s *failingKit) refuses(rev, run string, attempt int) {
 	s.t.Helper()
 	_, err := s.update(rev, run, attempt)
@@ -123,8 +123,8 @@ func (s *failingKit) refuses(rev, run string, attempt int) {
 	}
 }
 
-// An object for which the member answers 500 holds back later phases for a while, and
-// nothing else; then it counts as refused, by its name.
+// TestAnObjectThatFailsHoldsBackNoOther checks that an object delays only later phases, and only
+// for a while, if the member answers its calls with 500. Then it counts as refused, by its name.
 func TestAnObjectThatFailsHoldsBackNoOther(t *testing.T) {
 	for name, failure := range map[string]error{
 		"with 500": errInternal, "without an answer": context.DeadlineExceeded, "somehow": errors.New("planted"),
@@ -155,8 +155,8 @@ func TestAnObjectThatFailsHoldsBackNoOther(t *testing.T) {
 	}
 }
 
-// It is counted again from nothing where something was different: it succeeded once, it
-// is another version, or another attempt.
+// TestFailuresOfAnObjectAreCountedInARow checks that the count restarts at zero after a success,
+// for another version, and in another attempt.
 func TestFailuresOfAnObjectAreCountedInARow(t *testing.T) {
 	for name, between := range map[string]func(s *failingKit) (rev, run string, attempt int){
 		"a success": func(s *failingKit) (string, string, int) {
@@ -186,8 +186,8 @@ func TestFailuresOfAnObjectAreCountedInARow(t *testing.T) {
 	}
 }
 
-// Where nothing succeeds it is the member that fails: the update is tried again without
-// end, and no object is refused.
+// TestAMemberThatFailsRefusesNothing checks that the member fails if no object succeeds: the update
+// is retried without end, and no object is refused.
 func TestAMemberThatFailsRefusesNothing(t *testing.T) {
 	for name, plant := range map[string]func(s *failingKit){
 		"all calls": func(s *failingKit) { s.fails["all"] = errInternal },
@@ -222,7 +222,8 @@ func TestAMemberThatFailsRefusesNothing(t *testing.T) {
 	}
 }
 
-// A member that has stopped answering is not asked for every object.
+// TestAMemberThatIsGoneIsAskedOnceMore checks that a member which has stopped answering is not
+// asked for every object.
 func TestAMemberThatIsGoneIsAskedOnceMore(t *testing.T) {
 	s := newFailingKit(t)
 	var objs []*unstructured.Unstructured
@@ -257,7 +258,8 @@ func TestAMemberThatIsGoneIsAskedOnceMore(t *testing.T) {
 	}
 }
 
-// An object that cannot be read is neither applied nor given up, and the others are.
+// TestAnObjectThatCannotBeReadHoldsBackNoOther checks that an object which cannot be read is
+// neither applied nor removed, while the others are.
 func TestAnObjectThatCannotBeReadHoldsBackNoOther(t *testing.T) {
 	s := newFailingKit(t)
 	s.fails["get a"] = errInternal
@@ -275,7 +277,7 @@ func TestAnObjectThatCannotBeReadHoldsBackNoOther(t *testing.T) {
 	}
 	before := s.ledger()
 
-	// Where there is nothing to do but that, nothing is begun.
+	// If nothing else is left to do, the update begins nothing.
 	s.fails["get a"] = errInternal
 	for range triesMost {
 		if r, err := s.update("S", "r2", 1); err == nil || errors.Is(err, backend.ErrPermanent) || r.Sent {
@@ -287,7 +289,7 @@ func TestAnObjectThatCannotBeReadHoldsBackNoOther(t *testing.T) {
 		t.Errorf("the ledger (-before +after):\n%s", d)
 	}
 
-	// What the ledger knows of it stays.
+	// The ledger keeps its entry.
 	s.revision("V", namespaceObject("s"), configMap("s", "a", "1"), configMap("s", "b", "2"), object("apps/v1", "Deployment", "s", "web"))
 	s.waits("V", "r2", 2, 1)
 	entry := func(l *ledger) ledgerObject {
@@ -303,7 +305,7 @@ func TestAnObjectThatCannotBeReadHoldsBackNoOther(t *testing.T) {
 	}
 	s.fails["get a"] = errInternal
 
-	// One that is to go stays, and with it what it may need.
+	// An undesired object stays, and so do the objects that it may need.
 	s.revision("N", namespaceObject("s"))
 	if r, err := s.update("N", "r3", 1); err != nil || !strings.Contains(r.Message, a) {
 		t.Errorf("%+v, %v", r, err)
@@ -313,7 +315,8 @@ func TestAnObjectThatCannotBeReadHoldsBackNoOther(t *testing.T) {
 	}
 }
 
-// A deletion that fails, or is refused, keeps what the object may need, and nothing else.
+// TestADeletionThatFailsHoldsBackNoOther checks that a failed or refused deletion keeps only the
+// objects that the object may need.
 func TestADeletionThatFailsHoldsBackNoOther(t *testing.T) {
 	s := newFailingKit(t)
 	if _, err := s.update("S", "r1", 1); err != nil {
@@ -339,8 +342,9 @@ func TestADeletionThatFailsHoldsBackNoOther(t *testing.T) {
 	}
 }
 
-// A leader that takes over does not write the ledger before everything is marked that
-// can be; an object whose mark fails again and again holds it up for so long.
+// TestAMarkThatFailsHoldsATakeoverUpForAWhile checks that a leader which takes over marks every
+// object that can be marked before it writes the ledger. An object whose mark fails again and again
+// delays it only until that counts as a refusal.
 func TestAMarkThatFailsHoldsATakeoverUpForAWhile(t *testing.T) {
 	s := newFailingKit(t)
 	s.place("S", 1, "r0")
@@ -365,7 +369,7 @@ func TestAMarkThatFailsHoldsATakeoverUpForAWhile(t *testing.T) {
 	}
 }
 
-// What is counted is bounded, whatever members answer.
+// TestFailuresThatAreCountedAreBounded checks that the counts are bounded, whatever members answer.
 func TestFailuresThatAreCountedAreBounded(t *testing.T) {
 	c := newFailureCounts()
 	many := make([]*target, triesKept)

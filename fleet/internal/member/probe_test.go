@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// A condition that a controller wrote for the revision before proves nothing of the next one.
+// TestAConditionOfTheRevisionBeforeProvesNothing checks that a condition which a controller wrote
+// for the previous revision proves nothing about the next revision.
 func TestAConditionOfTheRevisionBeforeProvesNothing(t *testing.T) {
 	k := newKit(t)
 	certificate := func(host string) *unstructured.Unstructured {

@@ -33,7 +33,7 @@ func (k *kit) stumblingOver(name string) *Applier {
 	return k.leader(func(c backend.Conn) backend.Conn { return stumbling{c.(backend.ConnWatcher), name} })
 }
 
-// keep is the assignment that puts back what the ledger proves.
+// keep returns the assignment that restores the revision in the ledger.
 func (k *kit) keep() Assignment {
 	l := k.ledger()
 	a := k.want("A", l.Epoch, l.Run)
@@ -61,7 +61,7 @@ func (k *kit) valueOf(name string) string {
 	return v
 }
 
-// driftedKit has revision A by run r1, and app/a changed by another client.
+// driftedKit has revision A of run r1, and app/a changed by another client.
 func driftedKit(t *testing.T) *kit {
 	t.Helper()
 	k := newKit(t)
@@ -73,8 +73,9 @@ func driftedKit(t *testing.T) *kit {
 	return k
 }
 
-// What is put back is put back under an intent that says so, which anybody who
-// keeps the placement closes, and no run has to.
+// TestAnIntentToPutSomethingBackIsClosedByTheNextOne checks that repairs are written under an
+// intent that says so. Any engine that watches the placement closes such an intent; no run is
+// needed.
 func TestAnIntentToPutSomethingBackIsClosedByTheNextOne(t *testing.T) {
 	k := driftedKit(t)
 	a := k.keep()
@@ -100,7 +101,8 @@ func TestAnIntentToPutSomethingBackIsClosedByTheNextOne(t *testing.T) {
 	}
 }
 
-// A run takes an intent to put something back over like any other.
+// TestARunTakesOverAnIntentToPutSomethingBack checks that a run takes over the intent of a repair
+// like any other intent.
 func TestARunTakesOverAnIntentToPutSomethingBack(t *testing.T) {
 	k := driftedKit(t)
 	if _, err := k.restore(k.stumblingOver("a"), k.keep()); !errors.Is(err, errStumbled) {
@@ -112,8 +114,8 @@ func TestARunTakesOverAnIntentToPutSomethingBack(t *testing.T) {
 	}
 }
 
-// Nothing is put back once a run has come to the cluster: neither by its epoch,
-// nor by its revision under the same epoch.
+// TestNothingIsPutBackAfterTheLedgerHasMoved checks that nothing is repaired after a run has
+// reached the cluster: neither under the run's epoch, nor for its revision under the same epoch.
 func TestNothingIsPutBackAfterTheLedgerHasMoved(t *testing.T) {
 	for name, next := range map[string]func(k *kit){
 		"another epoch":                    func(k *kit) { k.place("B", 4, "r2") },
@@ -140,8 +142,9 @@ func TestNothingIsPutBackAfterTheLedgerHasMoved(t *testing.T) {
 	}
 }
 
-// What an object was right after it was applied is kept beside the ledger, so
-// that what the member adds then is no drift, and what another client adds later is.
+// TestWhatAMemberAddsAtOnceIsNoDrift checks that the state of an object right after its apply is
+// recorded beside the ledger. A field that the member adds then is no drift, and a field that
+// another client adds later is.
 func TestWhatAMemberAddsAtOnceIsNoDrift(t *testing.T) {
 	k := newKit(t)
 	admission := k.leader(func(c backend.Conn) backend.Conn { return adding{c.(backend.ConnWatcher), k} })
@@ -192,8 +195,7 @@ func (a adding) Apply(ctx context.Context, obj *unstructured.Unstructured, o bac
 	return a.ConnWatcher.Get(ctx, snapshot.IDOf(obj))
 }
 
-// interrupted is a connection whose first write to an object comes only after
-// something else has happened.
+// interrupted is a connection whose first write to an object arrives only after another action.
 type interrupted struct {
 	backend.ConnWatcher
 	name string
@@ -208,8 +210,8 @@ func (i *interrupted) Apply(ctx context.Context, obj *unstructured.Unstructured,
 	return i.ConnWatcher.Apply(ctx, obj, o)
 }
 
-// Who is about to put something back and is held up writes nothing once a run
-// has come to the cluster, or another one has put it back.
+// TestWhoIsHeldUpWhilePuttingBackChangesNothingLater checks that a delayed repair writes nothing
+// after a run has reached the cluster, or after another engine has made the repair.
 func TestWhoIsHeldUpWhilePuttingBackChangesNothingLater(t *testing.T) {
 	for name, c := range map[string]struct {
 		by    func(k *kit, a Assignment)
@@ -251,8 +253,8 @@ func TestWhoIsHeldUpWhilePuttingBackChangesNothingLater(t *testing.T) {
 	}
 }
 
-// An object that another client made while it was about to be created is not taken over
-// where the strategy forbids it.
+// TestWhatAppearsWhileItIsCreatedIsNotTakenOver checks that an object which another client created
+// during its creation is not taken over if the strategy forbids it.
 func TestWhatAppearsWhileItIsCreatedIsNotTakenOver(t *testing.T) {
 	k := newKit(t)
 	theirs := func() {
@@ -273,7 +275,8 @@ func TestWhatAppearsWhileItIsCreatedIsNotTakenOver(t *testing.T) {
 	}
 }
 
-// A baseline that does not fit beside its ledger is left out: the ledger counts.
+// TestABaselineGivesWayToItsLedger checks that a baseline that does not fit beside its ledger is
+// omitted, because the ledger matters more.
 func TestABaselineGivesWayToItsLedger(t *testing.T) {
 	ledger, baseline := strings.Repeat("l", ledgerMost-10), strings.Repeat("b", 11)
 	if data := ledgerObjectOf("p", ledger, baseline).Object["data"].(map[string]any); len(data) != 1 || data[ledgerKey] != ledger {
@@ -284,8 +287,8 @@ func TestABaselineGivesWayToItsLedger(t *testing.T) {
 	}
 }
 
-// An object that cannot be compared is left alone, and is no reason to try again
-// at once.
+// TestWhatCannotBeComparedIsHeld checks that an object which cannot be compared is left alone, and
+// causes no immediate retry.
 func TestWhatCannotBeComparedIsHeld(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 3, "r1")

@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Threat T6: what is applied is what the digest in the plan names, whatever
-// became of the objects, the latest snapshot or the member since.
+// TestT6TheFrozenRevisionIsApplied covers threat T6: an update applies the content of the digest in
+// the plan, even if the objects, the latest snapshot or the member have changed since.
 func TestT6TheFrozenRevisionIsApplied(t *testing.T) {
 	k := newKit(t)
 	source := configMap("default", "a", "approved")
@@ -22,7 +22,7 @@ func TestT6TheFrozenRevisionIsApplied(t *testing.T) {
 	if got := k.objects()["ConfigMap/default/a"]; got != "approved+ours" {
 		t.Errorf("applied %q", got)
 	}
-	// Neither does it matter what a member makes of the objects it is given.
+	// A member that changes the objects that it receives makes no difference either.
 	rev, err := k.load(t.Context(), kitPlacement, frozen)
 	if err != nil {
 		t.Fatal(err)
@@ -40,8 +40,8 @@ func TestT6TheFrozenRevisionIsApplied(t *testing.T) {
 	}
 }
 
-// Marks that objects bring along from a cluster where they were applied
-// themselves are not taken for ours or another placement's.
+// TestForeignMarksAreNotApplied checks that marks which objects have from another cluster do not
+// count as ours or another placement's.
 func TestForeignMarksAreNotApplied(t *testing.T) {
 	k := newKit(t)
 	obj := configMap("default", "a", "1")

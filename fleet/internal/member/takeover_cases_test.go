@@ -14,16 +14,15 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// newKitG returns a kit with a revision G of one object in a namespace that
-// stays.
+// newKitG returns a kit with a revision G of one object in a namespace that is not removed.
 func newKitG(t *testing.T) *kit {
 	k := newKit(t)
 	k.revision("G", configMap("default", "g", "1"))
 	return k
 }
 
-// Another client creates the object first, and the leader dies anywhere after that:
-// the object is theirs, whichever engine finds it.
+// TestAdoptionIsRecordedBeforeTheApply checks that an object belongs to another client that created
+// it first, even if the leader dies at any later call, whichever engine finds it.
 func TestAdoptionIsRecordedBeforeTheApply(t *testing.T) {
 	for n := 1; ; n++ {
 		k := newKitG(t)
@@ -47,8 +46,8 @@ func TestAdoptionIsRecordedBeforeTheApply(t *testing.T) {
 	}
 }
 
-// What the old leader creates while the new one works, on a member that knows no
-// fences, is seen before the new one is done.
+// TestLateCreateDuringTheTakeover checks that the new leader notices an object that the old leader
+// creates during the takeover, on a member without fences.
 func TestLateCreateDuringTheTakeover(t *testing.T) {
 	k := newKitG(t)
 	g := newGate(6) // the creation of default/g
@@ -73,7 +72,8 @@ func TestLateCreateDuringTheTakeover(t *testing.T) {
 	}
 }
 
-// A run that is refused or cannot read its revision fences all the same.
+// TestRefusalFences checks that a run which is refused or cannot read its revision still fences
+// older runs.
 func TestRefusalFences(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r0")
@@ -95,7 +95,8 @@ func TestRefusalFences(t *testing.T) {
 	}
 }
 
-// An object that is being deleted is applied again once it is gone.
+// TestTerminatingObjectIsWaitedFor checks that an object which is being deleted is applied again
+// once it is gone.
 func TestTerminatingObjectIsWaitedFor(t *testing.T) {
 	k := newKitG(t)
 	held := configMap("default", "g", "theirs")
@@ -123,8 +124,8 @@ func TestTerminatingObjectIsWaitedFor(t *testing.T) {
 	}
 }
 
-// Releasing in a takeover changes the resourceVersion and no value, also of an
-// object from which another client took our marks.
+// TestTakeoverReleaseKeepsValues checks that a release in a takeover changes the resourceVersion
+// and no value, even if another client removed our marks from the object.
 func TestTakeoverReleaseKeepsValues(t *testing.T) {
 	k := newKit(t)
 	k.place("C", 1, "r0")
@@ -148,7 +149,7 @@ func TestTakeoverReleaseKeepsValues(t *testing.T) {
 	}
 }
 
-// endingConn ends its leader right after the effect of one apply.
+// endingConn ends its leader right after one apply has taken effect.
 type endingConn struct {
 	backend.Conn
 	of  string
@@ -163,7 +164,8 @@ func (e *endingConn) Apply(ctx context.Context, obj *unstructured.Unstructured, 
 	return got, err
 }
 
-// Another run of the same engine, with the same epoch, is kept apart too.
+// TestAnotherRunTakesOverAtTheSameEpoch checks that another run of the same engine and epoch is
+// fenced, too.
 func TestAnotherRunTakesOverAtTheSameEpoch(t *testing.T) {
 	k := newKit(t)
 	k.place("C", 1, "r0")
@@ -188,7 +190,8 @@ func TestAnotherRunTakesOverAtTheSameEpoch(t *testing.T) {
 	wantObjects(t, k, k.expected("C", false))
 }
 
-// A set whose pages give an object another's body is refused.
+// TestBodyOfAnotherObject checks that a set is refused if its pages give an object the body of
+// another object.
 func TestBodyOfAnotherObject(t *testing.T) {
 	k := newKit(t)
 	set, err := snapshot.NewSet([]*unstructured.Unstructured{configMap("default", "a", "1"), configMap("default", "b", "1")})
@@ -230,7 +233,8 @@ func TestCovers(t *testing.T) {
 	}
 }
 
-// Whatever a member puts into an object, probing it and comparing it ends well.
+// TestHostileStatus checks that a probe and a comparison end without a panic for any content of an
+// object.
 func TestHostileStatus(t *testing.T) {
 	deep := map[string]any{}
 	for range 10_000 {

@@ -54,17 +54,17 @@ func (g *gate) reached(end <-chan error) {
 	}
 }
 
-// pausedTrial is one story of two leaders.
+// pausedTrial is a scenario with two leaders.
 type pausedTrial struct {
 	Before, Old, New string
-	// Touched reports whether there was a takeover before.
+	// Touched reports whether there was an earlier takeover.
 	Touched, SameRun bool
 	At               int
-	// Unfenced reports whether the member knows no fences.
+	// Unfenced reports whether the member has no fences.
 	Unfenced bool
 }
 
-// begin brings the member to where the story begins.
+// begin brings the member to the start of the scenario.
 func (p pausedTrial) begin(t *testing.T, k *kit) {
 	if p.Touched {
 		plan := faulty.NewPlan(faulty.CrashAfter(4))
@@ -91,24 +91,23 @@ func randomTrial(r *rand.Rand) pausedTrial {
 	return p
 }
 
-// Threat T16: a leader that was paused before any call to a member, and wakes
-// up after a newer leader has finished, changes nothing.
+// TestT16PausedLeaderChangesNothing covers threat T16: a leader that was paused before any call to
+// a member, and wakes up after a newer leader has finished, changes nothing.
 func TestT16PausedLeaderChangesNothing(t *testing.T) {
 	pausedTrials(t, sampled(1000), false)
 }
 
-// The same on a member that knows no fences, where one window is open, and closed
-// by the next look: an object that the old leader is about to create, that does
-// not exist and that the new leader does not want, is created once more. The
-// ledger has it in doubt, and the next update removes it. That it happens here is
-// what shows that the trials above look.
+// TestT16PausedLeaderWithoutFences checks the same on a member without fences. One gap remains
+// until the next update: the old leader may create one object that does not exist and that the new
+// leader does not want. The ledger has it as doubtful, and the next update removes it. The test
+// requires that this happens, which proves that the trials above detect it.
 func TestT16PausedLeaderWithoutFences(t *testing.T) {
 	if pausedTrials(t, sampled(300), true) == 0 {
 		t.Error("the window was never hit: the test does not test enough")
 	}
 }
 
-// pausedTrials pauses so many leaders and returns how many created something.
+// pausedTrials runs the given number of trials and returns how many leaders created an object.
 func pausedTrials(t *testing.T, most int, unfenced bool) (windows int) {
 	r := rand.New(rand.NewPCG(16, 1))
 	for paused := 0; paused < most; {
@@ -172,7 +171,7 @@ func (p pausedTrial) run(t *testing.T) (held, window bool) {
 	return true, window
 }
 
-// compare reports whether the old leader has created what it may, where it may.
+// compare reports whether the old leader created an object that it was allowed to create.
 func (p pausedTrial) compare(t *testing.T, k *kit, before map[string]*unstructured.Unstructured) (window bool) {
 	after := k.state()
 	doubted := map[string]bool{}
@@ -191,7 +190,7 @@ func (p pausedTrial) compare(t *testing.T, k *kit, before map[string]*unstructur
 	return window
 }
 
-// end checks that exactly the new leader's revision is there.
+// end checks that exactly the new leader's revision is on the member.
 func (p pausedTrial) end(t *testing.T, k *kit) {
 	xTaken := k.objects()["ConfigMap/default/x"] == "ours" // released by the engine that has adopted it
 	if xTaken && !p.Touched && p.Before != "C" && p.Old != "C" {
@@ -201,8 +200,8 @@ func (p pausedTrial) end(t *testing.T, k *kit) {
 	adoptedStay(t, k)
 }
 
-// Two leaders whose calls are interleaved in every way end where the newer one
-// wants to be, and nothing that was there before is deleted.
+// TestT16InterleavedLeaders checks that two leaders with randomly interleaved calls end at the
+// newer leader's revision, and that nothing that existed before is deleted.
 func TestT16InterleavedLeaders(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 2))
 	for i := range sampled(1000) {
@@ -245,7 +244,8 @@ func interleave(r *rand.Rand, turns [2]chan struct{}, ends [2]<-chan error) (err
 	return errs
 }
 
-// A leader takes over and is paused itself: the next one fences both.
+// TestT16TwoPausedLeaders checks that if a leader takes over and is paused itself, the next leader
+// fences both.
 func TestT16TwoPausedLeaders(t *testing.T) {
 	r := rand.New(rand.NewPCG(16, 3))
 	for range sampled(1000) {
@@ -275,8 +275,8 @@ func TestT16TwoPausedLeaders(t *testing.T) {
 	}
 }
 
-// A leader dies at any call to the member, before or after it took effect; the
-// next one, with a new epoch, ends where a leader that lived would have.
+// TestCrashAtEveryCall checks that if a leader dies at any call to the member, before or after it
+// took effect, the next leader with a new epoch reaches the same result as a leader that lives.
 func TestCrashAtEveryCall(t *testing.T) {
 	for _, story := range []struct{ before, to string }{
 		{"", "A"}, {"", "C"}, {"A", "B"}, {"C", "D"}, {"D", "C"}, {"A", ""}, {"C", ""}, {"", ""},
@@ -333,7 +333,7 @@ func crashAt(t *testing.T, before, to string, n int, after error) bool {
 	return true
 }
 
-// ledgerOrNil returns the member's ledger, nil if there is none.
+// ledgerOrNil returns the member's ledger, or nil if there is none.
 func (k *kit) ledgerOrNil() *ledger {
 	if _, err := k.member.Get(ledgerID(kitPlacement)); err != nil {
 		return nil
@@ -341,7 +341,7 @@ func (k *kit) ledgerOrNil() *ledger {
 	return k.ledger()
 }
 
-// adoptedStay checks that after everything what existed before still does.
+// adoptedStay checks that the objects that existed before still exist at the end.
 func adoptedStay(t *testing.T, k *kit) {
 	t.Helper()
 	k.place("", 9, "cleanup")
@@ -356,8 +356,8 @@ func adoptedStay(t *testing.T, k *kit) {
 	}
 }
 
-// A leader whose calls fail for a while, with or without an effect, ends where
-// it wants to be, and by the same epoch.
+// TestAmbiguousCalls checks that a leader whose calls fail for a while, with or without an effect,
+// still reaches its goal with the same epoch.
 func TestAmbiguousCalls(t *testing.T) {
 	for _, story := range []struct{ before, to string }{{"", "A"}, {"A", "B"}, {"C", "D"}, {"C", ""}} {
 		for n := 1; n < 40; n++ {
@@ -394,9 +394,9 @@ func tries(ctx context.Context, u *Applier, a Assignment) (err error) {
 	return err
 }
 
-// A leader that was paused for long reads the ledger before it creates
-// something: where the member knows no fences at most the one object whose
-// creation it was about to send comes late, and otherwise none.
+// TestT16LongPauseCreatesAtMostOne checks that a leader which was paused for long reads the ledger
+// before it creates an object. On a member without fences, at most the one object whose creation
+// was about to be sent is created late; otherwise none is.
 func TestT16LongPauseCreatesAtMostOne(t *testing.T) {
 	for _, c := range []struct {
 		name   string

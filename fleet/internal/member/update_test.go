@@ -153,7 +153,8 @@ func TestDriftIsPutBack(t *testing.T) {
 	wantObjects(t, k, k.expected("", false))
 }
 
-// Another client replaced what we created by something of theirs.
+// TestReplacedObjectIsAdopted checks that an object of another client that replaced our object is
+// adopted.
 func TestReplacedObjectIsAdopted(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
@@ -221,7 +222,8 @@ func TestOtherPlacementIsRefused(t *testing.T) {
 	}
 }
 
-// What a placement created is another's too now: it must not be deleted.
+// TestCoOwnedIsReleased checks that an object which the placement created and another placement
+// applies, too, is not deleted.
 func TestCoOwnedIsReleased(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
@@ -317,7 +319,8 @@ func TestTerminatingNamespaceCountsAsRemoved(t *testing.T) {
 	}
 }
 
-// A namespace that a finalizer of its own holds, or of which its controller says so, is still there.
+// TestANamespaceThatIsHeldIsNotRemoved checks that a namespace counts as present while a finalizer
+// holds it, or while its controller says so.
 func TestANamespaceThatIsHeldIsNotRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		hold func(ns *unstructured.Unstructured)
@@ -440,7 +443,8 @@ func TestWatchTellsOfObjectsAndLedger(t *testing.T) {
 
 var _ Watcher = (*Applier)(nil)
 
-// A member that says nonsense gets an error, not a write.
+// TestNonsenseFromAMember checks that a nonsensical answer of a member leads to an error, not to a
+// write.
 func TestNonsenseFromAMember(t *testing.T) {
 	for name, spoil := range map[string]func(*unstructured.Unstructured) *unstructured.Unstructured{
 		"nothing": func(*unstructured.Unstructured) *unstructured.Unstructured { return nil },
