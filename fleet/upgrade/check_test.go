@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 )
 
-// pooled is a cluster of a version whose node pools have other ones.
+// pooled returns a cluster with a control plane of one version and node pools of others.
 func pooled(controlPlane string, pools ...string) upgrade.Cluster {
 	c := upgrade.Cluster{Region: "west", ControlPlane: controlPlane, Healthy: true}
 	for i, v := range pools {
@@ -33,7 +33,7 @@ func TestAnUpgradeThatIsNotAllowedIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cluster upgrade.Cluster
 		target  upgrade.Target
-		want    []string // what the problems say, in order
+		want    []string // texts of the problems, in order
 	}{
 		"a minor version up":               {pooled("1.29.4", "1.29.4"), full("1.30.2"), nil},
 		"a patch up":                       {pooled("1.30.1", "1.30.1"), full("v1.30.2"), nil},

@@ -18,8 +18,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Whatever write an engine dies at, the one that goes on asks for the same changes:
-// each is begun once, and images are those of the start.
+// TestACrashAtAnyWriteBeginsNothingTwice checks that an engine which continues after a crash at any
+// write requests the same changes: each is begun once, and the images are those chosen at the
+// start.
 func TestACrashAtAnyWriteBeginsNothingTwice(t *testing.T) {
 	crashes := map[string]func(int) faulty.Rule{"after": faulty.CrashAfter}
 	if soak() {
@@ -40,8 +41,8 @@ func TestACrashAtAnyWriteBeginsNothingTwice(t *testing.T) {
 	}
 }
 
-// dies upgrades two clusters with an engine that dies and another one that goes on, and
-// reports whether the first did die.
+// dies upgrades two clusters with an engine that dies and another engine that continues, and
+// reports whether the first engine died.
 func dies(t *testing.T, crash faulty.Rule) (died bool) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEnv(t, testState("w1", "w2"), full(upgrade.Latest))
@@ -80,7 +81,7 @@ func dies(t *testing.T, crash faulty.Rule) (died bool) {
 	return died
 }
 
-// pausedProvider holds Begin back, whatever its context says, until it is woken.
+// pausedProvider delays Begin, whatever its context says, until it is woken.
 type pausedProvider struct {
 	*embedded.Provider
 	wake chan struct{}

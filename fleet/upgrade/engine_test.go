@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// staged is the strategy of the seed: two stages of three groups, an hour in between.
+// staged returns the strategy of the seed: two stages of three groups with an hour in between.
 func staged() stages.Strategy {
 	stage := func(name string, groups ...string) stages.Stage {
 		st := stages.Stage{Name: name, Selector: &metav1.LabelSelector{}}

@@ -33,7 +33,7 @@ type env struct {
 	e       *fleet.Engine
 }
 
-// upgrading tells a story in which an engine drives runs to a target.
+// upgrading runs a test with an engine that drives runs to a target.
 func upgrading(t *testing.T, w embedded.State, target upgrade.Target, story func(*testing.T, *env)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newEnv(t, w, target)
@@ -67,7 +67,7 @@ func (r *env) engine(name string, store backend.Store) *fleet.Engine {
 	return e
 }
 
-// running drives runs with e until the function that it returns is called.
+// running drives runs with e until the returned function is called.
 func (r *env) running(e *fleet.Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
@@ -85,7 +85,7 @@ func (r *env) join(name, group string) {
 	r.members.Add(placement.Cluster{Name: name, Labels: map[string]string{groupLabel: group}})
 }
 
-// aim makes a target what the next run goes to.
+// aim sets the target of the next run.
 func (r *env) aim(target upgrade.Target) {
 	r.t.Helper()
 	obj, err := upgrade.Object("prod", target)
@@ -97,7 +97,8 @@ func (r *env) aim(target upgrade.Target) {
 	}
 }
 
-// one after the other, all clusters, of which so many may fail.
+// oneByOne returns a strategy that upgrades all clusters one after the other, and tolerates the
+// given number of failures.
 func oneByOne(failures int) stages.Strategy {
 	budget := intstr.FromInt32(int32(failures))
 	return stages.Strategy{Profile: stages.ClusterUpdate, Stages: []stages.Stage{{
@@ -130,7 +131,7 @@ func (r *env) until(run string, want stages.State) fleet.Status {
 	return s
 }
 
-// ended names the clusters of a run and what became of them.
+// ended returns the final states of the clusters of a run.
 func ended(s fleet.Status) map[string]stages.State {
 	out := map[string]stages.State{}
 	for pos, state := range s.Run.States(s.Plan) {
@@ -155,7 +156,7 @@ func (r *env) reason(run, cluster string) string {
 	return x.Reason
 }
 
-// upgraded is what a cluster has after a full upgrade with an image.
+// upgraded returns the state of a cluster after a full upgrade with an image.
 func upgraded(image string) []string { return []string{"1.30.2", "1.30.2 " + image, "1.30.2 " + image} }
 
 func (r *env) wantHas(cluster string, want []string) {
@@ -166,7 +167,7 @@ func (r *env) wantHas(cluster string, want []string) {
 	}
 }
 
-// records are the keys of the store.
+// records returns the keys of the store.
 func (r *env) records() (out []string) {
 	r.t.Helper()
 	for rec, err := range r.store.List(r.t.Context(), "") {

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A fleet follows the channel Stable: a run is created when there is a release.
+// A fleet follows the channel Stable: the trigger creates a run for each new release.
 func ExampleAutoUpgrade() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

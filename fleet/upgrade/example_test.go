@@ -17,7 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// cloud has three clusters in two regions, one of which is ahead.
+// cloud returns a provider with three clusters in two regions. Region eu offers a newer image than
+// region us, and cluster eu-2 is already upgraded.
 func cloud() *embedded.Provider {
 	cluster := func(region, version, image string) *embedded.Cluster {
 		pool := upgrade.Pool{Name: "nodes", Version: version, Image: image}
@@ -38,8 +39,7 @@ func cloud() *embedded.Provider {
 	}, nil)
 }
 
-// A fleet is upgraded to a version, with the newest node image that all of its regions
-// have.
+// A fleet is upgraded to a version, with the newest node image that all of its regions have.
 func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -88,7 +88,7 @@ func Example() {
 	// us-1 Completed 1.30.2 1.30.2 2026.02
 }
 
-// What cannot be done is found out for all clusters, before anything starts.
+// Problems of all clusters are found before any upgrade starts.
 func ExampleCheck() {
 	err := upgrade.Check(map[string]upgrade.Cluster{
 		"a": {ControlPlane: "1.28.9"},

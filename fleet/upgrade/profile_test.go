@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// released are versions as a provider has them when 1.31 is the newest minor version.
+// released are the versions of a provider whose newest minor version is 1.31.
 var released = []upgrade.Release{
 	{Version: "1.30.1"},
 	{Version: "1.31.0"},
@@ -35,7 +35,7 @@ func TestAChannelIsAVersion(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		profile upgrade.Profile
-		has     string // the versions of control planes
+		has     string // versions of control planes
 		want    string // a version or an error
 	}{
 		{"rapid", upgrade.Profile{Channel: upgrade.Rapid}, "1.30.2", "1.31.0"},
@@ -68,7 +68,8 @@ func TestAChannelIsAVersion(t *testing.T) {
 	}
 }
 
-// The example of Azure's description of its channel Stable.
+// TestStableIsThePatchBeforeTheNewestMinorVersion uses the example of Azure's description of its
+// channel Stable.
 func TestStableIsThePatchBeforeTheNewestMinorVersion(t *testing.T) {
 	all := []upgrade.Release{{Version: "1.17.9"}, {Version: "1.18.4"}, {Version: "1.18.6"}, {Version: "1.19.1"}}
 	got, err := upgrade.Profile{Channel: upgrade.Stable}.Target(all, nil, map[string]upgrade.Cluster{"a": {ControlPlane: "1.17.7"}})
@@ -113,7 +114,7 @@ func TestAnInvalidProfileIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	}
 }
 
-// catalog is one whose content a test changes.
+// catalog is a catalog whose content a test changes.
 type catalog struct {
 	releases []upgrade.Release
 	patches  []string
@@ -146,7 +147,7 @@ func follow(t *testing.T, w embedded.State, p upgrade.Profile, test func(*testin
 	})
 }
 
-// fires fires the trigger; where that creates a run, it is followed to its end.
+// fires fires the trigger. If that creates a run, fires follows the run to its end.
 func (f *followed) fires(want trigger.State, run string) {
 	f.t.Helper()
 	got, err := trigger.Fire(f.t.Context(), f.e, f.trigger)
@@ -167,7 +168,7 @@ func (f *followed) versions() string {
 	return strings.Join(out, ", ")
 }
 
-// twoClusters are two in one region.
+// twoClusters returns a state with two clusters in one region.
 func twoClusters(version string) embedded.State {
 	cluster := func() *embedded.Cluster {
 		return &embedded.Cluster{Region: "eu", ControlPlane: version, Pools: []upgrade.Pool{{Name: "nodes", Version: version, Image: "i1"}}}
@@ -178,8 +179,8 @@ func twoClusters(version string) embedded.State {
 	}
 }
 
-// A fleet that is two minor versions behind gets there by one run after the other, and by another when there is a patch;
-// an image is no reason to begin.
+// TestAFleetFollowsAChannelOfVersions checks that a fleet which is two minor versions behind
+// catches up in two runs, and gets another run for a patch. A new image alone starts no run.
 func TestAFleetFollowsAChannelOfVersions(t *testing.T) {
 	follow(t, twoClusters("1.29.0"), upgrade.Profile{Channel: upgrade.Rapid}, func(t *testing.T, f *followed) {
 		f.fires(trigger.Created, "auto-1.30.2")
@@ -223,7 +224,8 @@ func TestAFleetFollowsSecurityPatches(t *testing.T) {
 	})
 }
 
-// What cannot be upgraded keeps everything from beginning: see Check.
+// TestAProfileThatAFleetCannotFollowCreatesNoRun checks that no run is created if a cluster cannot
+// be upgraded: see Check.
 func TestAProfileThatAFleetCannotFollowCreatesNoRun(t *testing.T) {
 	w := twoClusters("1.29.0")
 	w.Clusters["b"].ControlPlane = "1.31.0"
@@ -235,8 +237,10 @@ func TestAProfileThatAFleetCannotFollowCreatesNoRun(t *testing.T) {
 	})
 }
 
-// A cluster or a region that does not answer must not keep the rest of the fleet from an upgrade without a person asking: the
-// run skips those clusters by name, also if a later stage waits for theirs. A run that is created when they answer has them.
+// TestAProfileLeavesOutClustersThatDoNotAnswer checks that a cluster or a region that does not
+// answer does not keep the rest of the fleet from an automatic upgrade. The run skips those
+// clusters by name, even if a later stage waits for their stage. A run that is created once they
+// answer has them.
 func TestAProfileLeavesOutClustersThatDoNotAnswer(t *testing.T) {
 	stopped := func(s *embedded.State, down bool) { s.Clusters["b"].Unavailable = down }
 	cutOff := func(s *embedded.State, down bool) { s.Regions["us"].Unavailable = down }
@@ -288,7 +292,7 @@ func TestAProfileLeavesOutClustersThatDoNotAnswer(t *testing.T) {
 	}
 }
 
-// inStages has a stage for each cluster, without a failure budget.
+// inStages returns a strategy with one stage for each cluster, without a failure budget.
 func inStages(clusters ...string) stages.Strategy {
 	s := stages.Strategy{Profile: stages.ClusterUpdate}
 	for _, name := range clusters {
@@ -297,7 +301,8 @@ func inStages(clusters ...string) stages.Strategy {
 	return s
 }
 
-// A profile needs one cluster that answers, and a cluster that the provider does not have is an error.
+// TestAProfileNamesClustersThatItCannotDescribe checks that a profile needs at least one cluster
+// that answers, and that a cluster which the provider does not have is an error.
 func TestAProfileNamesClustersThatItCannotDescribe(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(*embedded.State)

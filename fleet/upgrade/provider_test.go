@@ -13,14 +13,14 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// soak reports whether the long versions of the tests are asked for.
+// soak reports whether the long versions of the tests are requested.
 func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
-// takes is how long a change of a part takes.
+// takes is the duration of a change of a part.
 const takes = time.Minute
 
-// testState has clusters at 1.29.4 with two node pools each, whose images are behind, in
-// region west if their name begins with w and otherwise in east.
+// testState returns clusters at 1.29.4 with two node pools each, whose images are outdated. They
+// are in region west if their name begins with w, and otherwise in east.
 func testState(names ...string) embedded.State {
 	w := embedded.State{
 		Regions: map[string]*embedded.Region{
@@ -50,7 +50,7 @@ func imagesOnly(selection upgrade.Selection, images ...string) upgrade.Target {
 	return upgrade.Target{Type: upgrade.NodeImageOnly, NodeImages: upgrade.NodeImages{Selection: selection, Versions: images}}
 }
 
-// hand is an updater that is called without an engine.
+// hand calls an updater without an engine.
 type hand struct {
 	t *testing.T
 	p *embedded.Provider
@@ -96,7 +96,7 @@ func (h *hand) observe() backend.Proof {
 	return r
 }
 
-// refused updates and returns the error that is to come, and the report with it.
+// refused updates and returns the proof and the expected error.
 func (h *hand) refused() (backend.Proof, error) {
 	h.t.Helper()
 	r, err := h.u.Update(h.t.Context(), h.a)
@@ -106,7 +106,7 @@ func (h *hand) refused() (backend.Proof, error) {
 	return r, err
 }
 
-// finish updates until nothing is missing, and returns the last report.
+// finish updates until nothing is missing, and returns the last proof.
 func (h *hand) finish() backend.Proof {
 	h.t.Helper()
 	for range 4 {
@@ -135,7 +135,7 @@ func (h *hand) edit(f func(*embedded.Cluster)) {
 	h.p.Edit(func(w *embedded.State) { f(w.Clusters["w1"]) })
 }
 
-// begun names the changes that were begun on a cluster.
+// begun returns the IDs of the changes that were begun on a cluster.
 func begun(c *embedded.Cluster) (ids []string) {
 	for _, o := range c.Begun {
 		ids = append(ids, o.Change.ID)
@@ -143,7 +143,7 @@ func begun(c *embedded.Cluster) (ids []string) {
 	return ids
 }
 
-// has says what a cluster has, as versions and images.
+// has returns the versions and images of a cluster.
 func has(c *embedded.Cluster) []string {
 	out := []string{c.ControlPlane}
 	for _, p := range c.Pools {

@@ -19,9 +19,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Whatever happens to clusters, regions and engines: every change is begun once and in
-// order, never in more clusters than may be in flight, and a cluster that completed is
-// where it was to be.
+// TestUpgradesOfARandomFleet checks random events of clusters, regions and engines: every change is
+// begun once and in order, never in more clusters than may be in flight, and a completed cluster
+// has reached its goal.
 func TestUpgradesOfARandomFleet(t *testing.T) {
 	n := 8
 	if soak() {
@@ -35,7 +35,7 @@ func TestUpgradesOfARandomFleet(t *testing.T) {
 	}
 }
 
-// chaos is what happens to a fleet.
+// chaos causes random events in a fleet.
 type chaos struct {
 	*rand.Rand
 	r        *env
@@ -43,7 +43,7 @@ type chaos struct {
 	most     int
 	attempts int
 	images   int
-	// stop ends the engine that lives; plan is what it is broken with.
+	// stop ends the running engine; plan has its planted faults.
 	stop func()
 	plan *faulty.Plan
 }
@@ -90,13 +90,13 @@ func (c *chaos) strategy() stages.Strategy {
 	}
 }
 
-// live begins to drive runs.
+// live starts an engine that drives runs.
 func (c *chaos) live() {
 	c.plan = faulty.NewPlan()
 	c.stop = c.r.running(c.r.engine("one", c.plan.Store(c.r.store)))
 }
 
-// happen makes something happen.
+// happen causes a random event.
 func (c *chaos) happen() {
 	name := c.names[c.IntN(len(c.names))]
 	switch c.IntN(9) {
@@ -128,7 +128,7 @@ func (c *chaos) happen() {
 	}
 }
 
-// end lets everything come to its end.
+// end lets everything complete.
 func (c *chaos) end() fleet.Status {
 	c.r.p.Edit(func(w *embedded.State) {
 		w.Regions["west"].Unavailable = false
@@ -153,7 +153,7 @@ func (c *chaos) end() fleet.Status {
 	return c.r.until("run-1", stages.Completed)
 }
 
-// check checks what became of a cluster.
+// check checks the result of a cluster.
 func (c *chaos) check(t *testing.T, uid, name string, state stages.State) {
 	t.Helper()
 	cl := clusterOf(t, c.r.p, name)
@@ -180,7 +180,7 @@ func (c *chaos) check(t *testing.T, uid, name string, state stages.State) {
 	}
 }
 
-// goalOf is what the first change of a cluster was to lead to.
+// goalOf returns the expected result of the first change of a cluster.
 func goalOf(cl *embedded.Cluster) []string {
 	if len(cl.Begun) == 0 {
 		return nil
@@ -203,7 +203,7 @@ func goalOf(cl *embedded.Cluster) []string {
 	return out
 }
 
-// inFlight is in how many clusters changes were under way at the same time.
+// inFlight returns the largest number of clusters that had changes under way at the same time.
 func (c *chaos) inFlight() (most int) {
 	type edge struct {
 		at time.Time

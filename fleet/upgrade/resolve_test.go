@@ -32,7 +32,7 @@ func (s shelf) Begin(context.Context, placement.Cluster, upgrade.Change) error {
 	return errors.New("nothing is begun here")
 }
 
-// clusters are the names of a shelf, and those of others.
+// clusters returns the clusters of a shelf and others.
 func (s shelf) clusters(more ...string) (out []placement.Cluster) {
 	for name := range s {
 		out = append(out, placement.Cluster{Name: name})
@@ -43,7 +43,7 @@ func (s shelf) clusters(more ...string) (out []placement.Cluster) {
 	return out
 }
 
-// offers is a cluster of a region with a pool for each family.
+// offers returns a cluster of a region with a pool for each family.
 func offers(region string, images map[string][]string) upgrade.Cluster {
 	c := upgrade.Cluster{Region: region, ControlPlane: "1.30.2", Healthy: true}
 	for _, family := range []string{"linux", "windows"} {
@@ -134,7 +134,8 @@ func TestConsistentIsAnErrorWhereItCannotBeResolved(t *testing.T) {
 	}
 }
 
-// A cluster that no stage picks has no say in what is common to the others.
+// TestResolveForAsksTheClustersThatStagesPick checks that a cluster which no stage picks does not
+// affect the common images.
 func TestResolveForAsksTheClustersThatStagesPick(t *testing.T) {
 	s := shelf{
 		"a": offers("west", map[string][]string{"linux": {"l3", "l2"}}),

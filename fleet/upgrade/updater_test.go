@@ -77,7 +77,7 @@ func TestNothingIsProvenBeforeItIsThere(t *testing.T) {
 		w.Clusters["w1"].Unhealthy = time.Hour
 		h := byHand(t, w, full(upgrade.Latest))
 		for _, want := range []string{"control plane has 1.29.4", "node pool system has 1.29.4 i1"} {
-			for range 3 { // asking again changes nothing
+			for range 3 { // repetition changes nothing
 				if r := h.update(); !r.Sent || r.Applied || r.Current || r.Revision != "" || !strings.Contains(r.Message, want) {
 					t.Errorf("while it is under way: %+v", r)
 				}
@@ -105,7 +105,7 @@ func TestAClusterThatIsThereIsSkipped(t *testing.T) {
 		for i := range c.Pools {
 			c.Pools[i].Version, c.Pools[i].Image = "1.30.2", image
 		}
-		c.UnhealthyUntil = time.Now().Add(time.Hour) // it is not our business
+		c.UnhealthyUntil = time.Now().Add(time.Hour) // not relevant for the updater
 		return w
 	}
 	for name, target := range map[string]upgrade.Target{

@@ -43,7 +43,7 @@ func TestAnOperationOfAnotherClientIsWaitedFor(t *testing.T) {
 	})
 }
 
-// busyProvider has another client be faster than every change.
+// busyProvider has another client that is faster than every change.
 type busyProvider struct{ *embedded.Provider }
 
 func (b busyProvider) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {
@@ -119,7 +119,7 @@ func TestWhatAProviderRefusesIsAFailure(t *testing.T) {
 	})
 }
 
-// lostProvider begins changes and does not say so.
+// lostProvider begins changes and returns an error nevertheless.
 type lostProvider struct{ *embedded.Provider }
 
 func (l lostProvider) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {

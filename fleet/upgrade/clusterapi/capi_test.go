@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// capi plays Cluster API for the clusters of a namespace: each step moves every object
-// a little, as its controllers do.
+// capi plays Cluster API for the clusters of a namespace: each step moves every object a little, as
+// its controllers do.
 type capi struct {
 	*api
 	t  *testing.T
 	ns string
-	// fails are machines that never get a node, by the pool that makes them.
+	// fails are the pools whose machines never get a node.
 	fails map[string]bool
 	made  int
 }
@@ -81,7 +81,7 @@ func (c *capi) list(kind, cluster string) []tree {
 	return out
 }
 
-// at returns a field, nil where there is none.
+// at returns a field, or nil if there is none.
 func at(o tree, path ...string) any {
 	v, _, _ := unstructured.NestedFieldCopy(o, path...)
 	return v
@@ -99,7 +99,7 @@ func num(o tree, path ...string) int {
 
 func nameOf(o tree) string { return str(o, "metadata", "name") }
 
-// ref is a reference as the version of Cluster API has them.
+// ref returns a reference in the form of the version of Cluster API.
 func (c *capi) ref(group, version, kind, name string) tree {
 	if c.version == "v1beta1" {
 		return tree{"apiVersion": group + "/" + version, "kind": kind, "name": name, "namespace": c.ns}
@@ -111,7 +111,7 @@ func (c *capi) templateRef(name string) tree {
 	return c.ref("infrastructure.cluster.x-k8s.io", "v1alpha7", "BoxMachineTemplate", name)
 }
 
-// machineTemplate is spec.machineTemplate of a control plane.
+// machineTemplate returns spec.machineTemplate of a control plane.
 func (c *capi) machineTemplate(name string) tree {
 	t := tree{"infrastructureRef": c.templateRef(name)}
 	if c.version == "v1beta1" {
@@ -138,8 +138,8 @@ func versionIn(o tree) string {
 	return str(o, "spec", "version")
 }
 
-// cluster makes a cluster of v1.30.4 and waits until it is as it is to be: a control
-// plane of one machine, and pools of one machine each.
+// cluster creates a cluster of v1.30.4 and waits until it is complete: a control plane of one
+// machine, and pools of one machine each.
 func (c *capi) cluster(name string, topology bool, pools ...string) {
 	c.t.Helper()
 	spec := tree{"controlPlaneRef": c.ref("controlplane.cluster.x-k8s.io", c.version, "KubeadmControlPlane", name+"-cp")}
@@ -212,8 +212,8 @@ func (c *capi) deployment(cluster, pool string, topology bool) {
 	}, labels)
 }
 
-// roll moves the machines of a control plane or a deployment: a new one is made, gets a
-// node, and an old one goes.
+// roll moves the machines of a control plane or a deployment one step: it creates a new machine,
+// gives it a node, or removes an old machine.
 func (c *capi) roll(cluster string, o tree, machines []tree) bool {
 	fresh, old := c.sorted(o, machines)
 	unborn := slices.DeleteFunc(slices.Clone(fresh), func(m tree) bool { return at(m, "status", "nodeInfo") != nil })
@@ -234,7 +234,7 @@ func (c *capi) roll(cluster string, o tree, machines []tree) bool {
 	return c.tell(o, machines) || moved
 }
 
-// sorted returns the machines of an owner that are as it wants them, and the others.
+// sorted returns the machines of an owner that match it, and the others.
 func (c *capi) sorted(o tree, machines []tree) (fresh, old []tree) {
 	for _, m := range machines {
 		switch {
@@ -276,8 +276,8 @@ func (c *capi) born(m tree) tree {
 	return c.status("Machine", nameOf(m), tree{"nodeRef": tree{"name": nameOf(m)}, "nodeInfo": info, "phase": "Running"})
 }
 
-// tell writes the status of a control plane or a deployment, and reports whether it was
-// another.
+// tell writes the status of a control plane or a deployment, and reports whether the status
+// changed.
 func (c *capi) tell(o tree, machines []tree) bool {
 	fresh, old := c.sorted(o, machines)
 	all, ready, lowest := len(fresh)+len(old), 0, ""
@@ -303,7 +303,7 @@ func (c *capi) tell(o tree, machines []tree) bool {
 	return true
 }
 
-// within reports whether a status has all that is to be told.
+// within reports whether told has all fields of status.
 func within(told, status tree) bool {
 	for k := range maps.Keys(status) {
 		if fmt.Sprint(told[k]) != fmt.Sprint(status[k]) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// settle moves until nothing moves any more.
+// settle steps until nothing moves any more.
 func (c *capi) settle(cluster string) {
 	c.t.Helper()
 	for range 100 {
@@ -17,7 +17,7 @@ func (c *capi) settle(cluster string) {
 	c.t.Fatal("Cluster API, as it is played here, does not come to an end")
 }
 
-// step moves a cluster a little, and reports whether there was anything to move.
+// step moves a cluster a little, and reports whether anything moved.
 func (c *capi) step(cluster string) bool {
 	o := c.get("Cluster", cluster)
 	control, pools := c.get("KubeadmControlPlane", cluster+"-cp"), c.list("MachineDeployment", cluster)
@@ -32,8 +32,7 @@ func (c *capi) step(cluster string) bool {
 	return moved
 }
 
-// reconcile brings a topology to the objects, one after the other, and says how far it
-// is.
+// reconcile rolls out a topology to its objects one after the other, and writes the condition.
 func (c *capi) reconcile(o, control tree, pools []tree, stable bool) bool {
 	version, held, next := str(o, "spec", "topology", "version"), "", ""
 	moved := c.bring(o, control, version, at(o, "spec", "topology", "controlPlane"))
@@ -58,7 +57,7 @@ func (c *capi) reconcile(o, control tree, pools []tree, stable bool) bool {
 	return c.condition(o, cmp.Or(next, held)) || moved
 }
 
-// bring gives an object what the topology wants of it.
+// bring brings an object to the state that the topology wants.
 func (c *capi) bring(cluster, o tree, version string, topology any) bool {
 	spec, changed := tree{}, false
 	if versionIn(o) != version {
@@ -96,7 +95,7 @@ func overrides(topology any) []any {
 	return list
 }
 
-// condition says whether the topology is reconciled.
+// condition writes whether the topology is reconciled.
 func (c *capi) condition(o tree, reason string) bool {
 	status := map[bool]string{true: "True", false: "False"}[reason == ""]
 	where := []string{"status", "conditions"}

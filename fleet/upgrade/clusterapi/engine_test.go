@@ -18,9 +18,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestARunUpgradesOneClusterAfterTheOther is the whole way: a run of the engine, the
-// updater, the provider, an API server, and Cluster API as it is played here. One
-// cluster has a topology, the other has none, and a third is there already.
+// TestARunUpgradesOneClusterAfterTheOther covers the whole path: a run of the engine, the updater,
+// the provider, an API server, and a simulated Cluster API. One cluster has a topology, another has
+// none, and a third is already at the target.
 func TestARunUpgradesOneClusterAfterTheOther(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
@@ -87,7 +87,7 @@ func (c *capi) play(ctx context.Context, clusters ...string) {
 	}
 }
 
-// eventsOf says how a run went, cluster by cluster.
+// eventsOf describes the course of a run, cluster by cluster.
 func eventsOf(t *testing.T, e *fleet.Engine) string {
 	t.Helper()
 	follow, err := e.Placement("prod").Follow("")

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// hostile is a management cluster that returns what it likes, and takes every write.
+// hostile is a management cluster that returns arbitrary objects, and accepts every write.
 type hostile struct {
 	objects []string
 	parsed  []*unstructured.Unstructured
@@ -66,7 +66,7 @@ func (h *hostile) Objects(_ context.Context, q snapshot.Query) iter.Seq2[*unstru
 	}
 }
 
-// topologyObjects is a cluster with a topology, and all fields that are read.
+// topologyObjects returns a cluster with a topology, with all fields that are read.
 func topologyObjects() []string {
 	return []string{
 		`{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"a","namespace":"default","generation":2,"labels":{"topology.kubernetes.io/region":"eu"},
@@ -129,7 +129,7 @@ func TestFieldsOfOtherTypesCountAsMissing(t *testing.T) {
 	}
 }
 
-// spoil puts a value in the place of another somewhere in a JSON text.
+// spoil replaces one value somewhere in a JSON text.
 func spoil(text, value string, rnd *rand.Rand) string {
 	var places []int
 	for i, r := range text {

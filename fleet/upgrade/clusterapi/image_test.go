@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/upgrade/clusterapi"
 )
 
-// imageChange is a change of images only.
+// imageChange returns a change of images only.
 func imageChange(id, image string, pools ...string) upgrade.Change {
 	var g upgrade.Goal
 	for _, p := range pools {
@@ -29,7 +29,7 @@ func (c *capi) imageIn(o tree) string {
 
 func (c *capi) templates() int { return len(c.get("BoxMachineTemplate", "")["items"].([]any)) }
 
-// pools are the pools of a cluster with their images.
+// poolsOf returns the pools of a cluster with their images.
 func poolsOf(d upgrade.Cluster) string {
 	var out []string
 	for _, p := range d.Pools {
@@ -85,7 +85,7 @@ func TestTheControlPlaneGetsItsImageWithItsVersion(t *testing.T) {
 			t.Fatalf("topology %v: %+v", topology, d)
 		}
 		if topology {
-			made++ // the template that the topology made
+			made++ // the template of the topology
 		}
 		if c.made != made+1 {
 			t.Fatalf("topology %v: the control plane was rolled out more than once", topology)
@@ -103,7 +103,7 @@ func TestTheImageOfATopologyIsAnOverrideOfEachPool(t *testing.T) {
 	if d := c.follow(p, "a", first); d.Operation.State != upgrade.Succeeded || poolsOf(d) != "md-0=box-30b md-1=box-30 ControlPlane=box-30" {
 		t.Fatalf("the images are %s, and %+v", poolsOf(d), d.Operation)
 	}
-	// Later writes leave it there.
+	// Later writes keep it.
 	version := change(upgrade.ControlPlane, 1)
 	begin(t, p, "a", version)
 	c.settle("a")
@@ -122,11 +122,10 @@ func TestTheImageOfATopologyIsAnOverrideOfEachPool(t *testing.T) {
 	c.expect("a", "a-cp=v1.31.2 a-md-0-x7k2p=v1.30.4 a-md-1-x7k2p=v1.30.4")
 }
 
-// errKilled is what a process sees last.
+// errKilled is the last error that a killed process sees.
 var errKilled = errors.New("killed")
 
-// TestAProcessThatDiedBetweenTwoWritesIsFollowedByAnother holds for a death after every
-// write that there is.
+// TestAProcessThatDiedBetweenTwoWritesIsFollowedByAnother covers a death after every write.
 func TestAProcessThatDiedBetweenTwoWritesIsFollowedByAnother(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
@@ -164,7 +163,7 @@ func TestAProcessThatDiedBetweenTwoWritesIsFollowedByAnother(t *testing.T) {
 	}
 }
 
-// rest makes what was begun be there at once.
+// rest completes a begun change at once.
 func (c *capi) rest(name string) {
 	for _, m := range c.list("Machine", name) {
 		c.send("DELETE", "Machine", nameOf(m), nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// images are where the boxes have theirs.
+// images returns the configuration of the images of boxes.
 func images() *clusterapi.Images {
 	return &clusterapi.Images{Path: "spec.template.spec.image", TemplateVersion: "v1alpha7", Variable: "boxImage"}
 }
@@ -23,7 +23,7 @@ func images() *clusterapi.Images {
 // spy is a connection that another client interferes with.
 type spy struct {
 	backend.Conn
-	// before is called before each apply, with what is applied; its error is the apply's.
+	// before is called ahead of each apply with its object; its error becomes the error of the apply.
 	before func(obj *unstructured.Unstructured) error
 	// after is called after each apply; its error replaces the answer.
 	after func(obj *unstructured.Unstructured) error
@@ -73,7 +73,7 @@ func begin(t *testing.T, p upgrade.Provider, name string, change upgrade.Change)
 	}
 }
 
-// change is a change to v1.31.2 of everything, of which part is to be done.
+// change returns a change of one part; the goal is v1.31.2 for everything.
 func change(part upgrade.Part, epoch int64, pools ...string) upgrade.Change {
 	g := upgrade.Goal{ControlPlane: "1.31.2"}
 	for _, p := range pools {
@@ -82,8 +82,8 @@ func change(part upgrade.Part, epoch int64, pools ...string) upgrade.Change {
 	return upgrade.Change{ID: fmt.Sprintf("run.%d.%s", epoch, part), Placement: "fleet", Epoch: epoch, Part: part, Goal: g}
 }
 
-// follow lets Cluster API work until an operation ends, and holds at every moment that
-// it has not ended before all machines are there.
+// follow lets Cluster API work until an operation ends, and checks all the time that it does not
+// end before all machines are there.
 func (c *capi) follow(p upgrade.Provider, name string, of upgrade.Change) upgrade.Cluster {
 	c.t.Helper()
 	for range 100 {
@@ -102,7 +102,7 @@ func (c *capi) follow(p upgrade.Provider, name string, of upgrade.Change) upgrad
 	return upgrade.Cluster{}
 }
 
-// versions are those of the machines of a cluster, by what makes them.
+// versions returns the versions of a cluster's machines, by their owners.
 func (c *capi) versions(name string) string {
 	var out []string
 	for _, m := range c.list("Machine", name) {
@@ -119,7 +119,7 @@ func (c *capi) expect(name, want string) {
 	}
 }
 
-// revisions are the resourceVersions of all objects of the namespace.
+// revisions returns the resourceVersions of all objects of the namespace.
 func (c *capi) revisions() string {
 	var out []string
 	for _, kind := range []string{"Cluster", "KubeadmControlPlane", "MachineDeployment", "BoxMachineTemplate"} {

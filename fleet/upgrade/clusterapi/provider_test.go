@@ -121,8 +121,8 @@ func TestAnOlderEpochIsFenced(t *testing.T) {
 	}
 }
 
-// TestAnOlderEpochThatHadLookedBeforeIsFenced is about one that was held between its
-// look and its write, and about objects that the newer one had no reason to change.
+// TestAnOlderEpochThatHadLookedBeforeIsFenced delays an older change between its read and its
+// write. It includes objects that the newer change had no reason to write.
 func TestAnOlderEpochThatHadLookedBeforeIsFenced(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []bool{true, false} {
@@ -206,8 +206,8 @@ func TestAnotherClientsUpgradeIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAStatusOfAnEarlierGenerationIsNotBelieved is about the time between a write and
-// the first look of Cluster API at it.
+// TestAStatusOfAnEarlierGenerationIsNotBelieved covers the time between a write and the first
+// reconcile of Cluster API.
 func TestAStatusOfAnEarlierGenerationIsNotBelieved(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
@@ -284,8 +284,7 @@ func TestAPausedClusterIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAMachineIsBelievedBeforeTheCounts is about counts that are ahead of what the
-// machines are.
+// TestAMachineIsBelievedBeforeTheCounts covers counts that are ahead of the machines.
 func TestAMachineIsBelievedBeforeTheCounts(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
@@ -315,8 +314,8 @@ func TestAMachineIsBelievedBeforeTheCounts(t *testing.T) {
 	is(upgrade.Running, "v1.31.2", nameOf(machine)+" is not up to date")
 }
 
-// TestWhatSomebodyWroteOverAChangeIsTheirs: the change was begun, whatever became of it,
-// and is not begun again.
+// TestWhatAnotherClientWroteOverAChangeIsTheirs checks that a change which was begun is not begun
+// again after another client wrote over it.
 func TestWhatAnotherClientWroteOverAChangeIsTheirs(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []bool{true, false} {

@@ -149,8 +149,8 @@ func TestPoolsWaitForAHealthyControlPlane(t *testing.T) {
 	begin(t, p, "a", change(upgrade.Nodes, 1, "a-md-0"))
 }
 
-// TestWhatWasBegunInPartIsNotCalledRefused is about a write that is refused after another
-// was taken: the errors for which nothing was begun are not for it.
+// TestWhatWasBegunInPartIsNotCalledRefused covers a refused write after an accepted write: the
+// error must not be one of the kinds that say that nothing was begun.
 func TestWhatWasBegunInPartIsNotCalledRefused(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []error{backend.ErrPermanent, backend.ErrConflict, backend.ErrNotFound} {

@@ -31,8 +31,8 @@ type tree = map[string]any
 // clusters are the API servers that the tests of this package share.
 var clusters kubeenv.Shared
 
-// management are the management clusters by version of Cluster API: a server of this
-// test serves one, since it has none of Cluster API's webhooks that convert.
+// management are the management clusters by version of Cluster API. A server of this test serves
+// only one version, because it has none of Cluster API's conversion webhooks.
 var management = map[string]*managed{"v1beta1": {}, "v1beta2": {}}
 
 type managed struct {
@@ -43,8 +43,7 @@ type managed struct {
 
 func TestMain(m *testing.M) { os.Exit(clusters.Run(m)) }
 
-// api is a client of a management cluster that may do everything, and what providers
-// reach it by.
+// api is a client of a management cluster with all permissions, and the connection of providers.
 type api struct {
 	server  *kubeenv.Server
 	version string
@@ -95,7 +94,7 @@ func clientOf(t *testing.T, s *kubeenv.Server) *http.Client {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{pair}}}}
 }
 
-// definitions are the kinds of Cluster API that are needed, in its module.
+// definitions returns the files of the required kinds in the module of Cluster API.
 func definitions() []string {
 	return []string{
 		"config/crd/bases/cluster.x-k8s.io_clusters.yaml",
@@ -105,8 +104,8 @@ func definitions() []string {
 	}
 }
 
-// template is the kind of machine template of an infrastructure provider that there
-// is nowhere else: a template cannot be changed.
+// template defines a kind of machine template of an invented infrastructure provider. Its objects
+// are immutable.
 const template = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -137,7 +136,7 @@ spec:
                       image: {type: string}
 `
 
-// define makes the server know the kinds.
+// define creates the definitions of the kinds.
 func (a *api) define(ctx context.Context) error {
 	dir, err := schemas(ctx)
 	if err != nil {
@@ -159,7 +158,7 @@ func (a *api) define(ctx context.Context) error {
 	return a.discover(ctx)
 }
 
-// schemas returns where the module of Cluster API is.
+// schemas returns the directory of the module of Cluster API.
 func schemas(ctx context.Context) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", "sigs.k8s.io/cluster-api")
 	cmd.Dir = filepath.Join("testdata", "schemas")
@@ -172,7 +171,7 @@ func schemas(ctx context.Context) (string, error) {
 	return module.Dir, nil
 }
 
-// defineOne creates a definition that has no version but that of the server.
+// defineOne creates a definition that has only the version of the server.
 func (a *api) defineOne(ctx context.Context, body []byte) error {
 	var crd tree
 	if err := yaml.Unmarshal(body, &crd); err != nil {
@@ -191,7 +190,7 @@ func (a *api) defineOne(ctx context.Context, body []byte) error {
 	return err
 }
 
-// discover waits until the server serves all kinds, and tells of them.
+// discover waits until the server serves all kinds, and until discovery lists them.
 func (a *api) discover(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
@@ -208,8 +207,8 @@ func (a *api) discover(ctx context.Context) error {
 	}
 }
 
-// untold returns a kind that the server does not serve yet, or does not tell of in one
-// of its ways.
+// untold returns a kind that the server does not serve yet, or that one form of its discovery does
+// not list.
 func (a *api) untold(ctx context.Context) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.server.URL()+"/apis", nil)
 	if err != nil {
@@ -259,7 +258,7 @@ func (a *api) call(ctx context.Context, method, path string, body any) (tree, er
 	return out, json.Unmarshal(text, &out)
 }
 
-// answer returns what comes back of a request.
+// answer returns the body of the answer to a request.
 func (a *api) answer(r *http.Request) ([]byte, error) {
 	answer, err := a.client.Do(r)
 	if err != nil {
@@ -273,7 +272,7 @@ func (a *api) answer(r *http.Request) ([]byte, error) {
 	return text, err
 }
 
-// path returns where objects of a kind are.
+// path returns the path of the objects of a kind.
 func (a *api) path(kind, namespace string, name ...string) string {
 	group, version := "cluster.x-k8s.io", a.version
 	switch kind {

@@ -7,7 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Regions offer different images, all of them newer than what a new cluster has.
+// TestASampleIsBehindWhatItsRegionOffers checks that regions offer different images, all of them
+// newer than the image of a new cluster.
 func TestASampleIsBehindWhatItsRegionOffers(t *testing.T) {
 	var w embedded.State
 	newest := map[string]string{"eastus": "-202410.15.0", "westeurope": "-202409.30.0", "southeastasia": "-202409.30.0", "elsewhere": "-202409.09.0"}
