@@ -17,8 +17,9 @@ import (
 	"github.com/slipway-dev/slipway/fleet/authority"
 )
 
-// says answers the same each time, in words: a verdict (approve, reject, or momentary for an approval that holds at a
-// point in time only), a name and groups, or "error", "panic", "exit", "hang" or "nothing".
+// says returns an authority with a constant answer in words: a verdict (approve, reject, or
+// momentary for an approval that holds only at a point in time), a name and groups, or "error",
+// "panic", "exit", "hang" or "nothing".
 func says(text string) approval.Authority {
 	return approval.Func(func(ctx context.Context, _ approval.Request) (approval.Decision, error) {
 		word := strings.Fields(text)
@@ -47,7 +48,7 @@ func says(text string) approval.Authority {
 	})
 }
 
-// said is a decision in the words of says.
+// said describes a decision in the words of says.
 func said(d approval.Decision) string {
 	verdict := map[approval.Verdict]string{"": "nothing", approval.Approve: "approve", approval.Reject: "reject"}[d.Verdict]
 	if d.PointInTime {
@@ -65,7 +66,7 @@ func request(quorums ...approval.Quorum) approval.Request {
 
 func group(name string, count int) approval.Quorum { return approval.Quorum{Group: name, Count: count} }
 
-// decided adds an approval that was recorded.
+// decided adds a recorded approval to a request.
 func decided(r approval.Request, name string, groups ...string) approval.Request {
 	r.Decisions = append(r.Decisions, approval.Decision{
 		Verdict: approval.Approve, By: approval.Identity{Name: name, Groups: groups}, At: r.Opened, Binding: r.Binding,
@@ -80,12 +81,12 @@ func all(members []string) (out []approval.Authority) {
 	return out
 }
 
-// combined is a case of a combination: what its members say, and what becomes of it.
+// combined is a case of a combination: the answers of its members, and the result.
 type combined struct {
 	members []string
 	request func() approval.Request
 	want    string
-	// problem is part of the error.
+	// problem is a part of the error.
 	problem string
 }
 
@@ -108,7 +109,7 @@ func (c combined) check(t *testing.T, combine func(...approval.Authority) approv
 	})
 }
 
-// isProblem reports whether an error has a text, or is nil where the text is empty.
+// isProblem reports whether an error contains a text, or is nil if the text is empty.
 func isProblem(err error, text string) bool {
 	if err == nil || text == "" {
 		return err == nil && text == ""
@@ -335,7 +336,7 @@ func TestLast(t *testing.T) {
 	})
 }
 
-// every is an authority that wants to be asked at an interval.
+// every is an authority that asks to be called at an interval.
 type every struct {
 	approval.Authority
 	d time.Duration
@@ -385,7 +386,8 @@ type panics struct{ approval.Authority }
 
 func (panics) NextAsk(approval.Request) time.Duration { panic("no") }
 
-// A member that ignores its context does not keep the others from answering, and is not called a second time meanwhile.
+// TestAMemberIsAskedAgainOnceItHasReturned checks that a member which ignores its context does not
+// keep the others from answering, and is not called again before it returns.
 func TestAMemberIsAskedAgainOnceItHasReturned(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
@@ -420,7 +422,8 @@ func TestAMemberIsAskedAgainOnceItHasReturned(t *testing.T) {
 	})
 }
 
-// Members are asked at the same time, and those that are not needed any more are cancelled.
+// TestMembersAreAskedConcurrently checks that members are asked concurrently, and that calls are
+// cancelled once they are no longer needed.
 func TestMembersAreAskedConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := func(name string) approval.Authority {
@@ -450,7 +453,8 @@ func TestMembersAreAskedConcurrently(t *testing.T) {
 	})
 }
 
-// A member cannot change the request that another is asked with.
+// TestMembersHaveTheirOwnRequest checks that a member cannot change the request that another member
+// receives.
 func TestMembersHaveTheirOwnRequest(t *testing.T) {
 	writes := approval.Func(func(_ context.Context, r approval.Request) (approval.Decision, error) {
 		r.Decisions[0].By.Name, r.Policy.Quorums[0].Count = "changed", 9

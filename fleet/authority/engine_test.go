@@ -79,7 +79,7 @@ func (g *gate) approve(name, group string) {
 	}))
 }
 
-// metric approves while it is good, and notes when it was measured.
+// metric approves while it is good, and records when it was measured.
 type metric struct {
 	name, group string
 	mu          sync.Mutex
@@ -117,7 +117,8 @@ func approvalOf(groups ...string) stages.Task {
 	return stages.Task{Type: stages.Approval, Approval: &p}
 }
 
-// Of two authorities one is momentary: the gate opens once it is good after the other has approved.
+// TestAnEngineWithTwoAuthorities checks a gate with a momentary and a lasting authority: it opens
+// once the momentary authority approves after the other has approved.
 func TestAnEngineWithTwoAuthorities(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		errs := &metric{name: "errors", group: "metrics", good: true}
@@ -142,7 +143,8 @@ func TestAnEngineWithTwoAuthorities(t *testing.T) {
 	})
 }
 
-// All is momentary as its weakest member is: what approved before the last person did is asked again.
+// TestAllHoldsAsLongAsItsWeakestMember checks that All is momentary if a member is: members that
+// approved before the last person did are asked again.
 func TestAllHoldsAsLongAsItsWeakestMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		errs := &metric{name: "errors", group: "robots", good: true}
@@ -157,7 +159,8 @@ func TestAllHoldsAsLongAsItsWeakestMember(t *testing.T) {
 	})
 }
 
-// Two momentary groups of one combination agree in one decision.
+// TestMomentaryGroupsApproveTogether checks that two momentary groups of one combination approve in
+// one decision.
 func TestMomentaryGroupsApproveTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		errs, load := &metric{name: "errors", group: "metrics", good: true}, &metric{name: "load", group: "capacity"}
@@ -172,7 +175,8 @@ func TestMomentaryGroupsApproveTogether(t *testing.T) {
 	})
 }
 
-// A measurement that is asked last and the engine's own gate for drift do not wait for each other.
+// TestLastBesideNoDrift checks that a measurement that is asked last and the engine's own drift
+// gate do not wait for each other.
 func TestLastBesideNoDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		errs := &metric{name: "errors", group: "metrics", good: true}
@@ -184,7 +188,8 @@ func TestLastBesideNoDrift(t *testing.T) {
 	})
 }
 
-// A deadline is kept to the second, and its answer counts in the groups of the policy.
+// TestADeadlineOfAnEngine checks that a deadline is kept to the second, and that its answer counts
+// in the groups of the policy.
 func TestADeadlineOfAnEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGate(t, authority.WithDeadline(says("nothing"), time.Hour, approval.Decision{}), approvalOf("sre", fleet.NoDriftGroup))

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// approves is a service that approves; a real one asks a queue, a calendar or a metric.
+// approves is a service that approves; a real service asks a queue, a calendar or a metric.
 func approves(name, group, comment string) approval.Authority {
 	return approval.Func(func(context.Context, approval.Request) (approval.Decision, error) {
 		by := approval.Identity{Name: name, Groups: []string{group}}
@@ -27,8 +27,8 @@ func approves(name, group, comment string) approval.Authority {
 	})
 }
 
-// Several authorities in one engine: a group for change management, where the calendar has a substitute, and a group
-// whose two measurements have to agree, made once everything else is approved.
+// Several authorities in one engine: a group for change management, whose calendar has a
+// substitute, and a group whose two measurements must agree, made once everything else is approved.
 func Example() {
 	unreachable := approval.Func(func(context.Context, approval.Request) (approval.Decision, error) {
 		return approval.Decision{}, errors.New("no connection")
@@ -89,7 +89,8 @@ func Example() {
 	// ApprovalAccepted errors, latency
 }
 
-// A measurement that is dear is made when no other approval is missing any more. Its answer holds at that moment.
+// An expensive measurement is made once no other approval is missing. Its answer holds at that
+// moment.
 func ExampleLast() {
 	measure := authority.Last(approves("errors", "metrics", "0.1%"), "metrics", fleet.NoDriftGroup)
 

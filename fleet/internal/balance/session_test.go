@@ -50,7 +50,8 @@ func start(t *testing.T, store backend.Store, name string) *engine {
 	return e
 }
 
-// heldFor is how long the session of an engine still extends a lease, as another engine sees it.
+// heldFor returns how long the session of an engine still extends a lease, as another engine sees
+// it.
 func heldFor(t *testing.T, b *balance.Balancer, holder, run string) time.Duration {
 	t.Helper()
 	until, err := b.HeldUntil(t.Context(), holder, run)
@@ -60,8 +61,9 @@ func heldFor(t *testing.T, b *balance.Balancer, holder, run string) time.Duratio
 	return max(0, time.Until(until))
 }
 
-// A session begins with the first run or watch, is renewed as long as there is one, and extends the leases of its engine for
-// others, except those that it names.
+// TestASessionExtendsTheLeasesOfItsEngine checks that a session begins with the first run or watch,
+// is renewed as long as there is one, and extends the leases of its engine for others, except the
+// lapsed leases that it names.
 func TestASessionExtendsTheLeasesOfItsEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewStore()
@@ -112,8 +114,8 @@ func TestASessionExtendsTheLeasesOfItsEngine(t *testing.T) {
 	})
 }
 
-// A session that nobody renews is over after a lease and the skew, whatever the clocks say, and its engine stops relying
-// on it before.
+// TestASessionThatIsNotRenewedEnds checks that a session without renewal is over after a lease and
+// the skew, whatever the clocks say, and that its engine stops relying on it earlier.
 func TestASessionThatIsNotRenewedEnds(t *testing.T) {
 	for name, ahead := range map[string]time.Duration{"clocks agree": 0, "the holder is an hour ahead": time.Hour, "a second behind": -time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -149,7 +151,8 @@ func TestASessionThatIsNotRenewedEnds(t *testing.T) {
 	}
 }
 
-// An engine whose store takes no writes stops relying on its session before another engine may take its runs.
+// TestAnEngineWithoutItsStoreRenewsItsLeasesItself checks that an engine whose store accepts no
+// writes stops relying on its session before another engine may take its runs.
 func TestAnEngineWithoutItsStoreRenewsItsLeasesItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusing := &refusingStore{Store: memory.NewStore()}
@@ -172,8 +175,9 @@ func TestAnEngineWithoutItsStoreRenewsItsLeasesItself(t *testing.T) {
 	})
 }
 
-// An engine relies on a session that was interrupted only for leases that it has saved since: another engine may have taken the
-// others.
+// TestAnInterruptedSessionExtendsNoOlderLease checks that an engine relies on an interrupted
+// session only for leases that it has saved since, because another engine may have taken the other
+// leases.
 func TestAnInterruptedSessionExtendsNoOlderLease(t *testing.T) {
 	deleted := func(t *testing.T, s *refusingStore) {
 		rec, err := s.Get(t.Context(), record.EngineKey("a"))
@@ -229,7 +233,8 @@ func TestAnInterruptedSessionExtendsNoOlderLease(t *testing.T) {
 	}
 }
 
-// The session of an engine that is ending still extends the leases of runs that it has not given back, but no run is left to it.
+// TestAnEngineThatEndsIsLeftNoRuns checks that the session of an ending engine still extends the
+// leases of runs that it has not released, but that no engine leaves runs to it.
 func TestAnEngineThatEndsIsLeftNoRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewStore()
@@ -269,7 +274,8 @@ func TestAnEngineThatEndsIsLeftNoRuns(t *testing.T) {
 	})
 }
 
-// An engine does not rely on a session that was deleted, and saves it again at once.
+// TestASessionThatWasDeletedIsSavedAgain checks that an engine does not rely on a deleted session,
+// and saves it again at once.
 func TestASessionThatWasDeletedIsSavedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &refusingStore{Store: memory.NewStore()}
@@ -300,7 +306,8 @@ func TestASessionThatWasDeletedIsSavedAgain(t *testing.T) {
 	})
 }
 
-// The session of an engine with a newer format lasts as long as it is renewed.
+// TestASessionOfANewerFormatEnds checks that another engine's session of a newer format lasts as
+// long as it is renewed.
 func TestASessionOfANewerFormatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewStore()
@@ -324,7 +331,8 @@ func TestASessionOfANewerFormatEnds(t *testing.T) {
 	})
 }
 
-// More lapsed runs than a session may name end it for all.
+// TestASessionWithManyLapsedRunsExtendsNothing checks that a session extends no lease if more runs
+// have lapsed than it may name.
 func TestASessionWithManyLapsedRunsExtendsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewStore()

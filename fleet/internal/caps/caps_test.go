@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// What a crash left of runs that are over is found by the runs that wait: of a run that was deleted, that is
-// another one by now, or that has ended and no engine has.
+// TestSweepCap checks that Sweep removes the shares that a crash left: of deleted runs, of runs
+// that were replaced by another run of the same name, and of ended runs without a lease.
 func TestSweepCap(t *testing.T) {
 	ctx, store := t.Context(), memory.NewStore()
 	cs := New(store, state.New(state.Options{Store: store}))

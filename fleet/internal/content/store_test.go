@@ -73,7 +73,7 @@ func TestContentsComeBack(t *testing.T) {
 	}
 }
 
-// One changed object costs one body, one page and one root.
+// TestSaveWritesOnlyWhatIsNew checks that one changed object costs one body, one page and one root.
 func TestSaveWritesOnlyWhatIsNew(t *testing.T) {
 	store := memory.NewStore()
 	c := New(store)
@@ -94,7 +94,8 @@ func TestSaveWritesOnlyWhatIsNew(t *testing.T) {
 	}
 }
 
-// What is saved again gets a new revision, so that a collection that is about to delete the old one cannot.
+// TestSavingAgainProtects checks that repeated saving gives contents a new revision, so that a
+// garbage collection which is about to delete the old revision fails.
 func TestSavingAgainProtects(t *testing.T) {
 	store := memory.NewStore()
 	c := New(store)
@@ -119,8 +120,8 @@ func TestSavingAgainProtects(t *testing.T) {
 	}
 }
 
-// Threat T5: whatever bit of whatever is stored is changed, nothing of it is
-// applied.
+// TestT5TamperedContentIsNotApplied covers threat T5: if any bit of any stored content is changed,
+// nothing of it is applied.
 func TestT5TamperedContentIsNotApplied(t *testing.T) {
 	r := rand.New(rand.NewPCG(5, 1))
 	store := memory.NewStore()
@@ -160,7 +161,7 @@ func TestT5TamperedContentIsNotApplied(t *testing.T) {
 	}
 }
 
-// placed brings a member to a revision of a store, of which nothing is cached.
+// placed brings a member to a revision of a store without a cache.
 func placed(t *testing.T, store backend.Store, cluster *memory.Cluster, revision string) error {
 	t.Helper()
 	conns := member.NewConns(backend.DialerFunc(func(context.Context, placement.Cluster) (backend.Conn, error) { return cluster.Conn(), nil }), 0)
@@ -181,8 +182,8 @@ func overwriteRecord(t *testing.T, s backend.Store, rec *backend.Record) {
 	rec.Revision = rev
 }
 
-// Contents that were swapped are found out too: each is what some digest
-// promises, but not the one that asked.
+// TestT5SwappedContents checks that swapped contents are detected. Each matches a digest, but not
+// the requested digest.
 func TestT5SwappedContents(t *testing.T) {
 	store := memory.NewStore()
 	set, err := snapshot.NewSet([]*unstructured.Unstructured{object("ConfigMap", "default", "a", map[string]any{"v": "1"}), object("ConfigMap", "default", "b", map[string]any{"v": "2"})})
@@ -264,7 +265,8 @@ func TestRevisionsAreBounded(t *testing.T) {
 	}
 }
 
-// A load that fails is not remembered, and a caller that gives up does not make others fail.
+// TestFailedLoadIsTriedAgain checks that a failed load is not cached, and that a caller whose
+// context ends does not make other callers fail.
 func TestFailedLoadIsTriedAgain(t *testing.T) {
 	store := memory.NewStore()
 	set := setOf(t, "a")
@@ -285,8 +287,8 @@ func TestFailedLoadIsTriedAgain(t *testing.T) {
 	}
 }
 
-// A set is stored in few batches, also where it is there already, and what is
-// there is written again.
+// TestASetIsStoredInFewBatches checks that a set is stored in few batches, even if it is already
+// stored, and that stored contents are rewritten.
 func TestASetIsStoredInFewBatches(t *testing.T) {
 	s := &batchCounter{Store: memory.NewStore()}
 	c := New(s)
@@ -317,7 +319,8 @@ func (s *batchCounter) WriteAll(ctx context.Context, writes []backend.Write) ([]
 	return s.Store.WriteAll(ctx, writes)
 }
 
-// What a set consists of is read once where the caller need not know that it is still stored.
+// TestAnIndexIsReadOnce checks that the index of a set is read once if the caller need not know
+// whether the set is still stored.
 func TestAnIndexIsReadOnce(t *testing.T) {
 	store := &countingStore{Store: memory.NewStore()}
 	c := New(store)
@@ -339,7 +342,7 @@ func TestAnIndexIsReadOnce(t *testing.T) {
 	}
 }
 
-// Indexes are cached by how many objects they have.
+// TestIndexesAreBounded checks that cached indexes are bounded by their numbers of objects.
 func TestIndexesAreBounded(t *testing.T) {
 	c := New(memory.NewStore())
 	for n := range 5 {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// A stored drift is bounded, and still says that it differs.
+// TestARecordIsBounded checks that stored drift is bounded, and still counts as different.
 func TestARecordIsBounded(t *testing.T) {
 	long := strings.Repeat("x", 300<<10)
 	c := drift.ClusterReport{State: drift.Compared, Total: 300, Problems: slices.Repeat([]string{"p"}, 5000)}

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Threat T23: a plug-in that panics is an error, and its secrets stay where
-// they are.
+// TestT23PanicIsAnError covers threat T23: a panic of a plug-in becomes an error without its
+// secrets.
 func TestT23PanicIsAnError(t *testing.T) {
 	g := New(0)
 	for name, f := range map[string]func(){
@@ -35,8 +35,8 @@ func TestT23PanicIsAnError(t *testing.T) {
 	}
 }
 
-// Threat T23: a plug-in that ignores its context is left behind once, and no
-// further call for that cluster is made until it returns.
+// TestT23HangIsLeftBehindOnce covers threat T23: a plug-in that ignores its context is left behind
+// once, and no further call for its cluster is made until it returns.
 func TestT23HangIsLeftBehindOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(5 * time.Second)
@@ -71,7 +71,8 @@ func TestT23HangIsLeftBehindOnce(t *testing.T) {
 	})
 }
 
-// A plug-in that honours its context gets its deadline and is not left behind.
+// TestDeadlineIsPassedOn checks that a plug-in that honors its context gets its deadline and is not
+// left behind.
 func TestDeadlineIsPassedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := New(3 * time.Second)

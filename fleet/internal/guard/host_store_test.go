@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/backend/memory"
 )
 
-// A batch of the host's store has a deadline, and its panic is an error; where
-// the store makes one write at a time each of them has its deadline.
+// TestBatchesOfTheHostsStoreAreGuarded checks that a batch of the host's store has a deadline, and
+// that its panic becomes an error. If the store makes one write at a time, each write has its own
+// deadline.
 func TestBatchesOfTheHostsStoreAreGuarded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, writes := t.Context(), []backend.Write{{Key: "a"}, {Key: "b"}, {Key: "c"}}
@@ -32,8 +33,8 @@ func TestBatchesOfTheHostsStoreAreGuarded(t *testing.T) {
 	})
 }
 
-// A list that hangs is an error after the time of a call; the time that its
-// consumer takes does not count.
+// TestAListThatHangsEnds checks that a hanging list fails after the timeout of a call, and that the
+// time of its consumer does not count.
 func TestAListThatHangsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last error
@@ -64,8 +65,7 @@ func (s stuckBatches) WriteAll(ctx context.Context, _ []backend.Write) ([]backen
 	return nil, ctx.Err()
 }
 
-// silentList is a store whose list yields a record and then nothing more before
-// its context ends.
+// silentList is a store whose list yields one record and then blocks until its context ends.
 type silentList struct{ *memory.Store }
 
 func (s silentList) List(ctx context.Context, _ string) iter.Seq2[backend.Record, error] {
