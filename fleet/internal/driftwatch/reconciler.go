@@ -17,9 +17,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Reconciler watches the clusters of the placements whose strategy asks for it. It records drift,
-// and repairs it between runs if the strategy says so. Of several engines, only the holder of a
-// placement's lease does so.
+// Reconciler watches the clusters of the placements that ask for it, by their strategy or because
+// they report status. It records drift, and repairs it between runs if the strategy says so. Of
+// several engines, only the holder of a placement's lease does so.
 //
 // Two engines that work on a placement at the same time do no harm: repairs are written under the
 // ledger's compare-and-swap, and only while the ledger is unchanged since the comparison.

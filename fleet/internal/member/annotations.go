@@ -43,7 +43,7 @@ func isNamespace(id snapshot.ID) bool {
 }
 
 // marked returns obj with the marks of the placement. It removes other marks, and the label of
-// earlier versions, which obj may have because a placement applied it on the hub.
+// earlier versions, which obj may have because a placement applied it on its source cluster.
 func marked(obj *unstructured.Unstructured, placement, digest string) *unstructured.Unstructured {
 	out, meta := editMetadata(obj)
 	annotations := cloneStrings(meta["annotations"])

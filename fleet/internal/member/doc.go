@@ -12,9 +12,9 @@
 //
 // The ledger is a ConfigMap in [LedgerNamespace] that is written by compare-and-swap. It fences
 // older epochs, proves the revision of the cluster, and records which objects the placement created
-// and may delete, and which objects it adopted and only releases. The ledger and everything that
-// members return are untrusted input. The comments of mark and ledger say which writes of an older
-// leader can still land, and why they do no harm.
+// and may delete, and which objects it adopted and, by default, only releases. The ledger and
+// everything that members return are untrusted input. The comments of mark and ledger say which
+// writes of an older leader can still land, and why they do no harm.
 //
 // # Files
 //

@@ -69,7 +69,7 @@ func (s *session) read(ctx context.Context) error {
 }
 
 // findLedger returns the ledger of the cache, or else of the member. It removes the ledger from the
-// cache until the update has ended.
+// cache; a successful update caches it again.
 func (s *session) findLedger(ctx context.Context) (*ledgerAt, error) {
 	if s.reuses && !s.a.keeps {
 		l, ok := s.m.ledgers.take(s.a.Placement)

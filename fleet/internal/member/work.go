@@ -14,7 +14,7 @@ type work struct {
 
 	rev     *Revision
 	targets []*target
-	// allRead reports whether all targets were read.
+	// allRead reports that every target was read, except targets that are unread.
 	allRead bool
 	// holds reports that the strategy forbids to apply at least one target.
 	holds bool
