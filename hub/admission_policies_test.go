@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
-// weakened is a hub whose policies are taken away and installed again.
+// weakened is a hub whose policies are removed and installed again.
 var weakened sharedCluster
 
 func openWeakened(t *testing.T) *sharedCluster {
@@ -30,8 +30,9 @@ func installAll(ctx context.Context, cfg *rest.Config) error {
 
 const rightsPolicy = "slipway-approval-rights"
 
-// weakenings take away what keeps users without the right to approve from answering. lets reports whether the API
-// server lets such an answer through then; where it does not, nothing shows that the next one is not either.
+// weakenings remove the protection that keeps users without the approve right from answering. lets
+// reports whether the API server then accepts such an answer. If it does not, no check can show
+// that it refuses the next one, too.
 var weakenings = []struct {
 	name string
 	do   func(context.Context, admission.AdmissionregistrationV1Interface) error
@@ -87,9 +88,10 @@ func patchBinding(patch string) func(context.Context, admission.Admissionregistr
 	}
 }
 
-// Without the policy that says who may answer, whoever may write the status could approve: no answer counts then, also
-// to a gate that any approver may open, the request says what is missing, and who answers after it was installed again
-// is who may. An answer of the time in between is lost with an Event that says whose it was.
+// Without the policy of approval rights, everyone with the right to write the status could approve.
+// Then no answer counts, even at a gate that any approver may open, and the request names the
+// missing policy. After the policy is installed again, only users with the right may answer. An
+// answer from the time without the policy is lost, and an Event names its author.
 func TestNoAnswerCountsWhileTheRightsPolicyIsNotInForce(t *testing.T) {
 	s := newScenario(t, openWeakened, 1)
 	s.put("v1")
@@ -102,7 +104,7 @@ func TestNoAnswerCountsWhileTheRightsPolicyIsNotInForce(t *testing.T) {
 		t.Run(w.name, func(t *testing.T) {
 			s := &scenario{T: t, sharedCluster: s.sharedCluster, name: s.name, admin: s.admin}
 			installed := false
-			t.Cleanup(func() { // so that what follows tests what it is about
+			t.Cleanup(func() { // so that later subtests test only their own case
 				if installed {
 					return
 				}
@@ -134,7 +136,7 @@ func TestNoAnswerCountsWhileTheRightsPolicyIsNotInForce(t *testing.T) {
 			if w.lets {
 				name = "by mallory"
 				if w.name == "everything deleted" {
-					name = "by " // the policy that writes down who answered may be gone
+					name = "by " // the policy that records the author may be gone
 				}
 				if err := s.again(mallory, request); err == nil {
 					t.Error("mallory is not refused")
@@ -163,8 +165,8 @@ func (s *scenario) other(what string, uid types.UID) error {
 	return err
 }
 
-// An answer that was given while the policies were others does not count, also where they are as they were when the hub
-// sees it: a hub that was away in between asks again.
+// An answer that was given while the policies were different does not count, even if the policies
+// are as before when the hub reads it: a hub that was away in between makes a new request.
 func TestAnAnswerOfATimeWithoutPoliciesDoesNotCountLater(t *testing.T) {
 	w := newHubEnv(t, 1)
 	w.place("v1")

@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// appEnv is a hub cluster on which applications are served, with two members.
+// appEnv is a hub cluster that serves applications, with two members.
 type appEnv struct {
 	*hubEnv
 	kubeconfig string
@@ -52,8 +52,8 @@ func (w *appEnv) serve(name string) *running {
 	})
 }
 
-// kubectl runs a command line on the hub. $NAME, $TEST and $PROD in it and in the input stand for the name of the
-// test and of its members.
+// kubectl runs a command line on the hub. In the line and in the input, $NAME, $TEST and $PROD
+// stand for the names of the test and of its members.
 func (w *appEnv) kubectl(line, input string) string {
 	w.t.Helper()
 	program, err := kubeenv.Binary("kubectl")
@@ -70,7 +70,7 @@ func (w *appEnv) kubectl(line, input string) string {
 	return string(out)
 }
 
-// memberConfig returns the kubeconfig of a member, as a file.
+// memberConfig writes the kubeconfig of a member to a file and returns its path.
 func (w *appEnv) memberConfig(i int) string {
 	w.t.Helper()
 	path := filepath.Join(w.t.TempDir(), "member")
@@ -80,7 +80,8 @@ func (w *appEnv) memberConfig(i int) string {
 	return path
 }
 
-// The documents of the tutorial, with a ConfigMap in the place of its Deployment: these members run no Pods.
+// The documents of the tutorial, with a ConfigMap instead of its Deployment, because these members
+// run no Pods.
 const (
 	appObject   = `{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: VALUE}}`
 	appPolicies = `
@@ -131,7 +132,7 @@ func (w *appEnv) app() (*unstructured.Unstructured, error) {
 	return w.client.Resource(gvr).Namespace(w.name).Get(w.t.Context(), "demo", metav1.GetOptions{})
 }
 
-// comes waits for the application to be in a phase, and for what the members have then.
+// comes waits until the application is in a phase and the members have the values.
 func (w *appEnv) comes(phase, test, prod string) {
 	w.t.Helper()
 	w.eventually("phase "+phase, func() error {
@@ -146,7 +147,7 @@ func (w *appEnv) comes(phase, test, prod string) {
 	})
 }
 
-// do does something to the workflow by the hub's store, in another process than the hub's as far as that can tell.
+// do changes the workflow through the hub's store. To the hub it looks like another process.
 func (w *appEnv) do(of *running, verb delivery.Verb, step, want string) {
 	w.t.Helper()
 	records, err := store.New(w.server.Config(), store.Options{Namespace: w.name + "-hub"})
@@ -178,9 +179,10 @@ func (w *appEnv) told(reason string) error {
 	return fmt.Errorf("no Event %s among %d", reason, len(events.Items))
 }
 
-// The tutorial of the application workflow, on API servers: test first, then production once the workflow is resumed,
-// by another hub than the one that began it; another object without another version does nothing, and with one the
-// workflow begins again; it is terminated, restarted from the step that was left, and what it delivered goes with it.
+// The tutorial of the application workflow runs on API servers. Test comes first, then production
+// once the workflow is resumed, by another hub than the first. A changed object without a new
+// version has no effect; with a new version the workflow begins again. The workflow is terminated
+// and restarted from a step. The delivered objects are deleted with the application.
 func TestTheApplicationWorkflow(t *testing.T) {
 	w := newAppEnv(t)
 	first := w.serve("first")
@@ -222,8 +224,8 @@ func TestTheApplicationWorkflow(t *testing.T) {
 	})
 }
 
-// What is missing keeps an application from beginning; its status and an Event say all of it, and it begins once that
-// is there.
+// If something is missing, an application does not begin. Its status and an Event list everything
+// that is missing, and it begins once everything exists.
 func TestAnApplicationThatCannotBegin(t *testing.T) {
 	w := newAppEnv(t)
 	w.serve("hub")
@@ -250,8 +252,8 @@ func TestAnApplicationThatCannotBegin(t *testing.T) {
 	w.comes(oam.WorkflowSuspending, "red", "")
 }
 
-// An Application and a ResourcePlacement of one name are two placements: what the one delivered stays if the other, whose
-// workflow may not even have begun, is deleted.
+// An Application and a ResourcePlacement with the same name are two placements. If one is deleted,
+// even before its workflow has begun, the objects of the other stay.
 func TestAnApplicationAndAPlacementOfOneName(t *testing.T) {
 	w := newAppEnv(t)
 	w.serve("hub")

@@ -16,7 +16,7 @@ import (
 )
 
 // TestOverridesChangeWhatSomeClustersGet: a ClusterResourceOverride and a ResourceOverride change
-// objects for the clusters that they select, and one that comes later makes another rollout.
+// objects for the clusters that they select, and a later override causes another rollout.
 func TestOverridesChangeWhatSomeClustersGet(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -62,8 +62,8 @@ spec:
       jsonPatchOverrides: [{op: add, path: ` + path + `, value: ` + value + `}]`)
 }
 
-// TestAnOverrideWithoutAScope: a ResourceOverride that names its placement without a scope changes what the
-// ResourcePlacement of that name in its namespace places.
+// TestAnOverrideWithoutAScope: a ResourceOverride that names its placement without a scope applies
+// to the ResourcePlacement of that name in its namespace.
 func TestAnOverrideWithoutAScope(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.override("ResourceOverride", "plain", "resourceSelectors", "config", "s1", "/data/key", "ours")
@@ -74,8 +74,9 @@ func TestAnOverrideWithoutAScope(t *testing.T) {
 	s.eventually("the member to have what the override says", s.has(1, "config", "ours"))
 }
 
-// TestAnOverrideThatNamesAnotherScopeIsTold: if a ResourceOverride names a placement with the scope Cluster and only a
-// ResourcePlacement of its namespace has the name, an event of the override says that it has no effect.
+// TestAnOverrideThatNamesAnotherScopeIsTold: if a ResourceOverride names a placement with the scope
+// Cluster and only a ResourcePlacement of its namespace has the name, an event of the override says
+// that it has no effect.
 func TestAnOverrideThatNamesAnotherScopeIsTold(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.apply(`
@@ -110,8 +111,8 @@ spec:
 	})
 }
 
-// TestOverridesThatFailAreNamed: an override that cannot be carried out keeps a run from being planned,
-// and the condition names it, the object and the cluster.
+// TestOverridesThatFailAreNamed: an override that cannot be carried out keeps a run from being
+// planned, and the condition names the override, the object and the cluster.
 func TestOverridesThatFailAreNamed(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -126,8 +127,8 @@ func TestOverridesThatFailAreNamed(t *testing.T) {
 	s.eventually("the member to have nothing", s.has(1, "config", ""))
 }
 
-// TestDriftIsReportedAsTheSeedPrintsIt: ReportDiff writes nothing and tells in diffedPlacements what
-// differs, so that the jsonpath command prints what it should.
+// TestDriftIsReportedAsTheSeedPrintsIt: ReportDiff writes nothing and lists the differences in
+// diffedPlacements, so that the jsonpath command prints the expected output.
 func TestDriftIsReportedAsTheSeedPrintsIt(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.patch("ns/NAME", `{metadata: {labels: {owner: simon}}}`)
@@ -150,7 +151,7 @@ func TestDriftIsReportedAsTheSeedPrintsIt(t *testing.T) {
 	}
 }
 
-// differs checks that the output of the seed's command is that of one label of the second member.
+// differs checks that the output of the seed's command shows one label of the second member.
 func (s *scenario) differs(out string) error {
 	type detail struct{ Path, ValueInHub, ValueInMember string }
 	type diffed struct {
@@ -181,8 +182,8 @@ func (s *scenario) differs(out string) error {
 	return nil
 }
 
-// TestDriftIsToldOrPutBack: what somebody changes on a member stays and is told with whenToApply
-// IfNotDrifted, and is put back with Always.
+// TestDriftIsToldOrPutBack: with whenToApply IfNotDrifted a change on a member stays and is
+// reported; with Always it is reverted.
 func TestDriftIsToldOrPutBack(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"IfNotDrifted", "Always"} {
@@ -215,8 +216,8 @@ func TestDriftIsToldOrPutBack(t *testing.T) {
 	}
 }
 
-// TestDefaultApplyStrategyPutsBack: without an applyStrategy, an object that is edited or deleted on a member is put back, as
-// with an empty one, under both types of strategy.
+// TestDefaultApplyStrategyPutsBack: without an applyStrategy, or with an empty one, an object that
+// is edited or deleted on a member is restored, for both types of strategy.
 func TestDefaultApplyStrategyPutsBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, strategy string }{
@@ -244,7 +245,7 @@ func TestDefaultApplyStrategyPutsBack(t *testing.T) {
 	}
 }
 
-// failed checks the objects that the status of the placement has under failedPlacements, each with its reason.
+// failed checks the objects in failedPlacements of the placement's status, each with its reason.
 func (s *scenario) failed(want string) error {
 	obj, err := s.get("crp/NAME")
 	if err != nil {
@@ -269,20 +270,22 @@ func (s *scenario) failed(want string) error {
 	return nil
 }
 
-// TestFailuresSayWhatAndWhere: what a member refuses is in the status of run and placement, with the
-// member and the object.
+// TestFailuresSayWhatAndWhere: an object that a member refuses is in the status of run and
+// placement, with the member and the reason.
 func TestFailuresSayWhatAndWhere(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		begin func(s *scenario)
 		want  []string
-		// failed is the object that the placement's status names, with the reason, "" where the member says nothing of objects.
+		// failed is the object that the placement's status names, with the reason; "" if the member
+		// gives no object.
 		failed string
 	}{
 		{"forbidden", func(s *scenario) {
 			s.place("type: External")
-			s.eventually("the member to be picked", func() error { // later it would not be, since it is not healthy
+			// later it would not be, since it is not healthy
+			s.eventually("the member to be picked", func() error {
 				if n := len(s.placed()); n != 1 {
 					return fmt.Errorf("%d members are", n)
 				}
@@ -305,7 +308,8 @@ spec:
 			s.eventually("the kind", func() error {
 				return s.applyTo(s.admin, s.objects(`{apiVersion: NAME.example.com/v1, kind: Widget, metadata: {name: one, namespace: NAME}, spec: {}}`)[0])
 			})
-			// A namespace is searched by a list of kinds that may be a second old, and the server itself lists a new kind late.
+			// A namespace is searched with a list of kinds that may be a second old, and the server
+			// lists a new kind with a delay.
 			time.Sleep(3 * time.Second)
 		}, []string{"Widget"}, "Widget NAME/one DecodingErred"},
 		{"terminating-namespace", func(s *scenario) {
@@ -334,7 +338,8 @@ spec:
 	}
 }
 
-// letHubRead grants the hub a kind, before it is defined: placements of whole namespaces fail until it is.
+// letHubRead grants the hub a kind before the kind is defined. Until it is defined, placements of
+// whole namespaces fail.
 func (s *scenario) letHubRead(group, resource string) {
 	s.Helper()
 	s.apply(`
@@ -358,7 +363,7 @@ rules: [{apiGroups: [` + group + `], resources: [` + resource + `], verbs: [get,
 	})
 }
 
-// terminating makes the namespace one on the first member that is being deleted and does not go.
+// terminating puts a namespace on the first member that is being deleted and does not disappear.
 func (s *scenario) terminating() {
 	s.Helper()
 	c := s.member(1)
@@ -373,8 +378,9 @@ func (s *scenario) terminating() {
 	s.deleteOn(c, "ns/NAME")
 }
 
-// TestObjectsOverTheLimitsAreNamed: an object whose JSON is twice what a record or a snapshot object can
-// hold still reaches the member, or the status names it; nothing else is held up silently.
+// TestObjectsOverTheLimitsAreNamed: an object whose JSON is twice the maximum size of a record or a
+// snapshot object either reaches the member, or the status names it. No other object is silently
+// delayed.
 func TestObjectsOverTheLimitsAreNamed(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -401,8 +407,8 @@ func TestObjectsOverTheLimitsAreNamed(t *testing.T) {
 	s.eventually("what comes after it", s.has(1, "config", "v2"))
 }
 
-// TestT21ManyRunsOfOnePlacement is threat T21: runs that somebody creates in a flood wait for each other;
-// each is shown, and none makes more than a few Events.
+// TestT21ManyRunsOfOnePlacement is threat T21: a flood of runs of one placement. They wait for each
+// other, each is shown, and none makes more than a few Events.
 func TestT21ManyRunsOfOnePlacement(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	n := 15

@@ -32,7 +32,7 @@ func (s *scenario) asked() {
 	s.eventually("the request", func() error { _, err := s.get("careq/NAME-a-s1"); return err })
 }
 
-// as is a client of a user who may approve, or only write the status where role is another one.
+// as returns a client of a user with the role: to approve, or only to write the status.
 func (s *scenario) as(user, role string, groups ...string) dynamic.Interface {
 	s.Helper()
 	s.apply(fmt.Sprintf(`
@@ -49,8 +49,9 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]`, user, 
 	return s.client(s.server.ConfigFor(user, groups...))
 }
 
-// TestApprovalIsByWhomTheServerAuthenticated is threat T1: an approval counts for who gave it, whatever
-// the patch says of that, and one who may not approve is refused, also when the patch says otherwise.
+// TestT1ApprovalIsByWhomTheServerAuthenticated is threat T1: an approval counts for the
+// authenticated user, and claims in the patch have no effect. A user without the right to approve
+// is refused.
 func TestT1ApprovalIsByWhomTheServerAuthenticated(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	mallory, alice := s.as("mallory", "status-only"), s.as("alice", "slipway-approver")
@@ -75,8 +76,8 @@ func TestT1ApprovalIsByWhomTheServerAuthenticated(t *testing.T) {
 	})
 }
 
-// TestApprovalFileIsGoodForTheNextRunToo: the tutorial's approval.json, with its old time, is used for
-// two runs.
+// TestApprovalFileIsGoodForTheNextRunToo: the tutorial's approval.json, with its old time, works
+// for two runs.
 func TestApprovalFileIsGoodForTheNextRunToo(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	s.approved("careq/NAME-a-s1")
@@ -86,8 +87,9 @@ func TestApprovalFileIsGoodForTheNextRunToo(t *testing.T) {
 	s.comes("csur/NAME-b", "Succeeded", "True", "")
 }
 
-// TestT3NoApprovalCountsBeforeTheGateOpens is threat T3: a request that somebody makes and approves
-// before the run reaches the gate, or before there is a run, is deleted, and the run asks itself.
+// TestT3NoApprovalCountsBeforeTheGateOpens is threat T3: a request that a user creates and approves
+// before the run reaches the gate, or before the run exists, is deleted, and the run makes its own
+// request.
 func TestT3NoApprovalCountsBeforeTheGateOpens(t *testing.T) {
 	t.Parallel()
 	for _, w := range []struct {
@@ -114,7 +116,7 @@ func TestT3NoApprovalCountsBeforeTheGateOpens(t *testing.T) {
 	}
 }
 
-// forge makes the request NAME-a-s1 and approves it.
+// forge creates the request NAME-a-s1 and approves it.
 func (s *scenario) forge(more string) *unstructured.Unstructured {
 	s.Helper()
 	s.apply(`
@@ -141,8 +143,8 @@ func (s *scenario) replaced(old *unstructured.Unstructured) error {
 	return err
 }
 
-// TestT2NoApprovalCountsForARunMadeAgain is threat T2: the request of a run that was deleted, with its
-// approval, does not open the gate of another run of the same name, be its spec what it may.
+// TestT2NoApprovalCountsForARunMadeAgain is threat T2: the request of a deleted run, with its
+// approval, does not open the gate of another run with the same name, for any spec of that run.
 func TestT2NoApprovalCountsForARunMadeAgain(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	old, err := s.get("careq/NAME-a-s1")
@@ -155,7 +157,7 @@ func TestT2NoApprovalCountsForARunMadeAgain(t *testing.T) {
 	s.eventually("run and request to be gone", func() error {
 		return errors.Join(s.gone(s.admin, "csur/NAME-a")(), s.gone(s.admin, "careq/NAME-a-s1")())
 	})
-	// A copy of the old request, seal and all, as a backup would restore it.
+	// A copy of the old request with its seal, as restored from a backup.
 	copied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": old.GetAPIVersion(), "kind": old.GetKind(), "spec": old.Object["spec"]}}
 	copied.SetName(old.GetName())
 	copied.SetLabels(old.GetLabels())
@@ -175,8 +177,8 @@ func TestT2NoApprovalCountsForARunMadeAgain(t *testing.T) {
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 }
 
-// TestApprovalRequestThatIsDeletedIsAskedAgain: a request that somebody deletes before it is answered
-// is made again; afterwards it is not.
+// TestApprovalRequestThatIsDeletedIsAskedAgain: a request that is deleted before it is answered is
+// created again. After the answer it is not.
 func TestApprovalRequestThatIsDeletedIsAskedAgain(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	old, err := s.get("careq/NAME-a-s1")
@@ -191,7 +193,8 @@ func TestApprovalRequestThatIsDeletedIsAskedAgain(t *testing.T) {
 	s.stays("there is no request", 500*time.Millisecond, s.gone(s.admin, "careq/NAME-a-s1"))
 }
 
-// TestApprovalCanBeARejection: Approved=False with the reason Rejected ends the run, and says who.
+// TestApprovalCanBeARejection: Approved=False with the reason Rejected ends the run, and the status
+// names the author.
 func TestApprovalCanBeARejection(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	alice := s.as("alice", "slipway-approver")
@@ -202,8 +205,9 @@ func TestApprovalCanBeARejection(t *testing.T) {
 	s.comes("csur/NAME-a", "Succeeded", "False", "alice")
 }
 
-// TestApprovalOfAnotherGenerationDoesNotCount: an answer whose observedGeneration is not the request's is none, whoever
-// gives it, and the request says why; the tutorial's has 1, and one without any counts.
+// TestApprovalOfAnotherGenerationDoesNotCount: an answer with another observedGeneration than the
+// request's does not count, from any author, and the request explains why. The tutorial's answer
+// has 1; an answer without one counts.
 func TestApprovalOfAnotherGenerationDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for _, w := range []struct {
@@ -229,8 +233,8 @@ func TestApprovalOfAnotherGenerationDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestApprovalOnABareServerCountsWhereNobodyAsksWho: without the admission policies nobody vouches for
-// who approves: the plain gate opens, one with a policy says what is missing.
+// TestApprovalOnABareServerCountsWhereNobodyAsksWho: without the admission policies no author is
+// certain. The plain gate opens, and a gate with a policy names the missing policies.
 func TestApprovalOnABareServerCountsWhereNobodyAsksWho(t *testing.T) {
 	t.Parallel()
 	t.Run("plain", func(t *testing.T) {
@@ -256,8 +260,9 @@ func TestApprovalOnABareServerCountsWhereNobodyAsksWho(t *testing.T) {
 	}
 }
 
-// TestApprovalByAQuorum: two different people and one of a group; the same one twice is one. All of them use the same
-// file, so that the patch of all but the first changes nothing that a client sends.
+// TestApprovalByAQuorum: the quorum needs two different people and one of a group; two answers of
+// one person count once. All of them use the same file, so all patches but the first change nothing
+// that a client sends.
 func TestApprovalByAQuorum(t *testing.T) {
 	s := gated(t, openVouched, `afterStageTasks: [{type: Approval, approval: {quorums: [{count: 2}, {count: 1, group: security}]}}]`)
 	alice, bob, carol := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver"), s.as("carol", "slipway-approver", "security")
@@ -270,13 +275,13 @@ func TestApprovalByAQuorum(t *testing.T) {
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 }
 
-// again approves with a text that nobody used before, so that the server sees a change.
+// again approves with a unique text, so that the server sees a change.
 func (s *scenario) again(who dynamic.Interface, what string) error {
 	return s.tryPatch(who, what, strings.Replace(approvalFile, "lgtm", "lgtm "+time.Now().String(), 1), "status")
 }
 
-// TestApprovalByTheStarterCanBeForbidden is threat T4: who made the run is stamped, and cannot approve
-// it; somebody else can.
+// TestT4ApprovalByTheStarterCanBeForbidden is threat T4: the creator of a run is recorded and
+// cannot approve it; another user can.
 func TestT4ApprovalByTheStarterCanBeForbidden(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	alice, bob := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver")
@@ -302,8 +307,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]`)
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 }
 
-// TestApprovalExpires: a request that is not answered in time is asked again, and what was answered to
-// the old one does not count.
+// TestApprovalExpires: a request that is not answered in time is made again, and answers to the old
+// one do not count.
 func TestApprovalExpires(t *testing.T) {
 	s := gated(t, openVouched, `afterStageTasks: [{type: Approval, approval: {expires: 30s, quorums: [{count: 2}]}}]`)
 	alice, bob := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver")
@@ -325,9 +330,10 @@ func TestApprovalExpires(t *testing.T) {
 	})
 }
 
-// TestT3TheExactRequestMadeTooEarlyDoesNotCount is threat T3 at its worst: somebody who has seen the request
-// of an earlier gate of the run, and that of the same gate of an earlier run, makes exactly what the
-// hub will make, before the gate opens, and approves it.
+// TestT3TheExactRequestMadeTooEarlyDoesNotCount is threat T3 at its worst: an attacker knows the
+// request of an earlier gate of the run, and the request of the same gate of an earlier run. Before
+// the gate opens, the attacker creates exactly the request that the hub will create, and approves
+// it.
 func TestT3TheExactRequestMadeTooEarlyDoesNotCount(t *testing.T) {
 	t.Parallel()
 	for _, w := range []struct {

@@ -46,7 +46,7 @@ type benchEnv struct {
 	names            []string
 }
 
-// newBenchEnv starts API servers and a hub. Members are label sets: element i is that of member i, on
+// newBenchEnv starts API servers and a hub. labels has the labels of each member. Member i is on
 // server i modulo servers.
 func newBenchEnv(b *testing.B, servers int, controllers bool, labels []map[string]string) *benchEnv {
 	b.Helper()
@@ -156,7 +156,7 @@ func (s *benchEnv) run(name string) {
 	})
 }
 
-// await waits for a run to begin and to end, and asks the API server as little as it can.
+// await waits for a run to begin and to end, with as few requests to the API server as possible.
 func (s *benchEnv) await(name string) fleet.Status {
 	s.b.Helper()
 	ctx, cancel := context.WithTimeout(s.b.Context(), 5*time.Minute)
@@ -187,7 +187,7 @@ func (s *benchEnv) declared() {
 	}
 }
 
-// content makes the namespace and its objects on the hub.
+// content creates the namespace and its objects on the hub.
 func (s *benchEnv) content(namespace string, configMaps int) *kubernetes.Clientset {
 	s.b.Helper()
 	client, err := kubernetes.NewForConfig(quick(s.config))
@@ -211,7 +211,7 @@ func edit(b *testing.B, client *kubernetes.Clientset, namespace, value string) {
 	}
 }
 
-// cpu is what the process has used.
+// cpu returns the processor time of the process so far.
 func cpu() time.Duration {
 	var r syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
@@ -220,7 +220,7 @@ func cpu() time.Duration {
 	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
 }
 
-// peakMemory is the most memory that the process ever had, in MiB.
+// peakMemory returns the peak memory of the process, in MiB.
 func peakMemory() float64 {
 	text, err := os.ReadFile("/proc/self/status")
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// tenants is a dialer by which one API server is many members: each has the namespaces that end in
-// its name. What is not in a namespace they share.
+// tenants is a dialer that makes many members out of one API server. Each member has the namespaces
+// that end in its name. All members share the objects that are in no namespace.
 type tenants struct {
 	servers []*rest.Config
 	of      func(member string) int
@@ -34,13 +34,14 @@ type kubeConn interface {
 	backend.ConnDryRunner
 }
 
-// tenant is a connection to one of those members.
+// tenant is a connection to one of these members.
 type tenant struct {
 	next   kubeConn
 	suffix string
 }
 
-// there is an id as the API server has it, here is an object as the member does.
+// there converts an ID of the member to the API server's. here converts an object of the API server
+// to the member's.
 func (t *tenant) there(id snapshot.ID) snapshot.ID {
 	switch {
 	case id.Namespace != "" && id.Namespace != "kube-system":
@@ -60,7 +61,7 @@ func (t *tenant) rename(obj *unstructured.Unstructured) *unstructured.Unstructur
 	return out
 }
 
-// relabel gives a namespace the label that the API server gives it.
+// relabel sets the label of a namespace that the API server would set.
 func relabel(obj *unstructured.Unstructured, name string) {
 	const label = "kubernetes.io/metadata.name"
 	if labels := obj.GetLabels(); labels[label] != "" {

@@ -27,8 +27,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// BenchmarkTutorial is the tutorial's rollout on real API servers, three members, from the creation of
-// the run to its success, approved as soon as that is asked for and without a timed wait.
+// BenchmarkTutorial measures the tutorial's rollout on real API servers with three members, from
+// the creation of the run to its success. Requests are approved at once, and there is no timed
+// wait.
 func BenchmarkTutorial(b *testing.B) {
 	s := newBenchEnv(b, 3, false, []map[string]string{
 		{"environment": "canary", "order": "2"}, {"environment": "staging"}, {"environment": "canary", "order": "1"},
@@ -56,7 +57,7 @@ func BenchmarkTutorial(b *testing.B) {
 	b.ReportMetric(took.Seconds()/float64(n), "s/run")
 }
 
-// approve approves whatever is asked for, as soon as that can be seen.
+// approve approves every request as soon as it is visible.
 func approve(ctx context.Context, client dynamic.Interface) {
 	gvr := schema.GroupVersionResource{Group: placementGroup, Version: "v1beta1", Resource: "clusterapprovalrequests"}
 	w, err := client.Resource(gvr).Watch(ctx, metav1.ListOptions{})
@@ -73,7 +74,7 @@ func approve(ctx context.Context, client dynamic.Interface) {
 	}
 }
 
-// approved is the patch of a request that approves it.
+// approved is the patch that approves a request.
 var approved = []byte(`{"status": {"conditions": [{"type": "Approved", "status": "True", "reason": "fine", "message": "",
 	"observedGeneration": 1, "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 
@@ -88,8 +89,8 @@ func stageOf(environment string, maxConcurrency any) map[string]any {
 	return map[string]any{"name": environment, "labelSelector": selecting(environment), "maxConcurrency": maxConcurrency}
 }
 
-// BenchmarkHundredMembers rolls a Deployment with 0 replicas out to 100 members on four API servers, in
-// three stages of 20, 30 and 50 at half of them at a time.
+// BenchmarkHundredMembers rolls out a Deployment with 0 replicas to 100 members on four API
+// servers, in three stages of 20, 30 and 50 members, half of them at a time.
 func BenchmarkHundredMembers(b *testing.B) {
 	var labels []map[string]string
 	for i := range 100 {
@@ -122,7 +123,7 @@ func BenchmarkHundredMembers(b *testing.B) {
 	b.ReportMetric(peakMemory(), "MiB-peak")
 }
 
-// deploy creates the Deployment, or changes it.
+// deploy creates or changes the Deployment.
 func deploy(b *testing.B, client *kubernetes.Clientset, namespace string, version int) {
 	b.Helper()
 	config, _ := json.Marshal(map[string]any{
@@ -142,10 +143,10 @@ func deploy(b *testing.B, client *kubernetes.Clientset, namespace string, versio
 	}
 }
 
-// BenchmarkClusterUpdate compares a hub with a bare loop of client-go that reads and applies such
-// objects as well, by turns: 10 runs of 100 members, 32 at a time, 3 objects each of which one changes.
-// x-cpu and more-requests are the hub's beyond the loop's. To a run belongs what the hub does when it has
-// ended, until its statuses are written.
+// BenchmarkClusterUpdate compares a hub with a bare loop of client-go that reads and applies the
+// same objects, in turns: 10 runs of 100 members, 32 at a time, with 3 objects each, one of them
+// changed. x-cpu and more-requests are the hub's cost beyond the loop's. The cost of a run includes
+// the work of the hub until the final statuses are written.
 func BenchmarkClusterUpdate(b *testing.B) {
 	const members, runs, workers = 100, 10, 32
 	labels := make([]map[string]string, members)
@@ -195,8 +196,8 @@ func BenchmarkClusterUpdate(b *testing.B) {
 // settles is longer than statuses of 100 clusters wait for each other.
 const settles = 2 * time.Second
 
-// spent is the processor time and the requests to members that something took, and
-// what else was asked.
+// spent has the processor time of a measurement, its requests to members, and all its other
+// requests.
 type spent struct {
 	cpu              time.Duration
 	requests, others int
@@ -210,7 +211,7 @@ func (s *spent) add(counts *kubeenv.Counts, do func()) {
 	s.requests += counts.Requests()
 }
 
-// bareLoop reads and applies three objects for each member, in a namespace of their own.
+// bareLoop reads and applies three objects for each member, in a namespace of its own.
 type bareLoop struct {
 	b       *testing.B
 	clients []dynamic.Interface
@@ -224,14 +225,14 @@ func newBareLoop(b *testing.B, config *rest.Config, members []string) *bareLoop 
 	for i := range members {
 		own := quick(config)
 		own.Wrap(l.counts.Wrap)
-		// A connection of its own for each member, as they have in truth.
+		// Each member has its own connection, like real members.
 		own.Dial = (&net.Dialer{}).DialContext
 		var err error
 		if l.clients[i], err = dynamic.NewForConfig(own); err != nil {
 			b.Fatal(err)
 		}
 	}
-	for i := range members { // connect, and create
+	for i := range members { // connect and create
 		if err := l.update(i, 0, true); err != nil {
 			b.Fatal(err)
 		}
@@ -266,7 +267,7 @@ func (l *bareLoop) update(i, number int, create bool) error {
 	return nil
 }
 
-// pass updates all members, so many at a time.
+// pass updates all members, with that many workers.
 func (l *bareLoop) pass(number, workers int) {
 	var next atomic.Int64
 	var group sync.WaitGroup
@@ -282,9 +283,11 @@ func (l *bareLoop) pass(number, workers int) {
 	group.Wait()
 }
 
-// BenchmarkApproval is from the creation of a run to its condition Initialized, from the patch that approves a request after a
-// stage to its condition ApprovalAccepted, and to the first apply on a member of the next stage, as the API servers have
-// them: of a placement that is alone on its hub, and of one beside nine others that were rolled out.
+// BenchmarkApproval measures three times, as seen at the API servers: from the creation of a run to
+// its condition Initialized; from the patch that approves the request after a stage to the
+// condition ApprovalAccepted; and from that patch to the first apply on a member of the next stage.
+// It does so for a placement that is alone on its hub, and for one beside nine other placements
+// that were rolled out.
 func BenchmarkApproval(b *testing.B) {
 	for _, others := range []int{0, 9} {
 		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) { benchmarkApproval(b, others) })
@@ -338,7 +341,7 @@ func benchmarkApproval(b *testing.B, others int) {
 	b.ReportMetric(float64(applied.Milliseconds())/float64(n), "ms/applied")
 }
 
-// asked waits for the request of a run to be there, and returns its name.
+// asked waits for the request of a run and returns its name.
 func asked(ctx context.Context, b *testing.B, requests dynamic.ResourceInterface, run string) string {
 	b.Helper()
 	return until(ctx, b, requests, func(u *unstructured.Unstructured) bool {
@@ -347,7 +350,7 @@ func asked(ctx context.Context, b *testing.B, requests dynamic.ResourceInterface
 	})
 }
 
-// condition waits for an object to have a condition that is True, and returns when it was seen.
+// condition waits until a condition of an object is True, and returns the time.
 func condition(ctx context.Context, b *testing.B, objects dynamic.ResourceInterface, name, kind string) time.Time {
 	b.Helper()
 	until(ctx, b, objects, func(u *unstructured.Unstructured) bool {
@@ -360,7 +363,7 @@ func condition(ctx context.Context, b *testing.B, objects dynamic.ResourceInterf
 	return time.Now()
 }
 
-// until watches objects until one of them is as it should be, and returns its name.
+// until watches objects until one of them satisfies is, and returns its name.
 func until(ctx context.Context, b *testing.B, objects dynamic.ResourceInterface, is func(*unstructured.Unstructured) bool) string {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
@@ -379,7 +382,7 @@ func until(ctx context.Context, b *testing.B, objects dynamic.ResourceInterface,
 	return ""
 }
 
-// holds waits for the object on a member to have a value, and returns when it was seen.
+// holds waits until the object on a member has a value, and returns the time.
 func holds(ctx context.Context, member kubernetes.Interface, value string) time.Time {
 	w, err := member.CoreV1().ConfigMaps("").Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=config0"})
 	if err != nil {

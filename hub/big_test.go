@@ -16,9 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// A run of many clusters makes no object that a server could not hold, lists the
-// first hundred clusters and counts all. The members are simulated; the hub is
-// real.
+// A run of many clusters makes no object that is too big for a server. Its status lists the first
+// hundred clusters and counts all of them. The members are simulated; the hub is real.
 func TestT14ABigRunFitsIntoItsObjects(t *testing.T) {
 	n, limit := 600, time.Minute
 	if soaks() {
@@ -53,8 +52,8 @@ func TestT14ABigRunFitsIntoItsObjects(t *testing.T) {
 	t.Logf("memory from the system: %d MiB, with %d simulated members", m.Sys>>20, n)
 }
 
-// crowd makes n members that are simulated: the first twentieth has the label
-// stage=canary, the others stage=prod. Their UIDs are those of the inventory.
+// crowd creates n simulated members. The first twentieth has the label stage=canary, the others
+// stage=prod. Their UIDs are the inventory's.
 func (w *hubEnv) crowd(n int) *memory.Fleet {
 	w.t.Helper()
 	fleet := memory.NewFleet()
@@ -97,10 +96,10 @@ spec:
 `)
 }
 
-// sizes are those of the largest object of each kind, in bytes of JSON.
+// sizes has the size of the largest object of each kind, in bytes of JSON.
 type sizes map[string]int
 
-// measure looks at all objects that the hub made.
+// measure measures all objects that the hub made.
 func (w *hubEnv) measure(s *sizes) {
 	w.t.Helper()
 	if *s == nil {
@@ -123,8 +122,8 @@ func (w *hubEnv) measure(s *sizes) {
 	}
 }
 
-// check fails the test where an object is larger than etcd takes, or a record of
-// the store larger than a page: 256 KiB, in base64, with its metadata.
+// check fails the test if an object exceeds etcd's limit, or a record of the store exceeds a page:
+// 256 KiB in base64, with its metadata.
 func (s sizes) check(t *testing.T) {
 	t.Helper()
 	const page = 256<<10*4/3 + 8<<10
@@ -135,8 +134,7 @@ func (s sizes) check(t *testing.T) {
 	}
 }
 
-// lawOfLists: the status of the run lists at most a hundred clusters, and counts
-// all.
+// lawOfLists: the status of the run lists at most a hundred clusters, and counts all of them.
 func (w *hubEnv) lawOfLists(n int) {
 	w.t.Helper()
 	run, err := w.at("csur").Get(w.t.Context(), w.name, getOptions())

@@ -11,7 +11,8 @@ import (
 
 var jobs = schema.GroupVersionResource{Group: "batch", Version: "v1", Resource: "jobs"}
 
-// job is the name of the only Job in the namespace of the story on a member, and an error where there is not one.
+// job returns the name of the only Job in the story's namespace on a member, or an error if there
+// is not exactly one.
 func (s *scenario) job(member int) (string, error) {
 	list, err := s.member(member).Resource(jobs).Namespace(s.name).List(s.Context(), metav1.ListOptions{})
 	if err != nil {
@@ -23,7 +24,7 @@ func (s *scenario) job(member int) (string, error) {
 	return list.Items[0].GetName(), nil
 }
 
-// ended writes what the controller of Jobs would: that a Job has ended.
+// ended writes the status of a Job that has ended, like the Job controller.
 func (s *scenario) ended(member int, job, conditions, more string) {
 	s.Helper()
 	status := `{status: {startTime: "2026-01-01T00:00:00Z", uncountedTerminatedPods: {}, ` + more + `conditions: [` + conditions + `]}}`
@@ -39,8 +40,9 @@ func (s *scenario) tryPatchOf(member int, job, status string) error {
 	return err
 }
 
-// TestAJobInAnEnvelopeIsACheck: a Job that the hub keeps in an envelope runs on each member once that has the rest, and the run
-// takes its verdict; it is on no member afterwards, and never on the hub.
+// TestAJobInAnEnvelopeIsACheck: a Job that the hub keeps in an envelope runs on each member after
+// the other objects, and the run uses its verdict. Afterwards it is on no member, and it is never
+// on the hub.
 func TestAJobInAnEnvelopeIsACheck(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")

@@ -18,9 +18,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/promenv"
 )
 
-// TestAWorkloadWhoseHealthIsAMetric: a workload says by a metric of its own whether it is well. One strategy has each cluster
-// measured by a Prometheus server that scrapes it, before the next one gets the change, and all of them once more after the
-// stage; the status of the run says what was measured.
+// TestAWorkloadWhoseHealthIsAMetric: a metric of a workload reports its health. In one strategy, a
+// Prometheus server that scrapes the metric measures each cluster before the next one gets the
+// change, and all clusters again after the stage. The status of the run has the measurements.
 func TestAWorkloadWhoseHealthIsAMetric(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 2)
@@ -72,7 +72,8 @@ spec:
 		t.Errorf("the check is %v", c)
 	}
 
-	// The second cluster is not well with the next version: the first has it, and the run fails with the number.
+	// The second cluster is unhealthy with the next version: the first cluster has it, and the run
+	// fails and reports the number.
 	well.WithLabelValues(w.members[1].name).Set(0)
 	w.change("v2")
 	w.run(w.name+"-2", "")
@@ -100,7 +101,7 @@ spec:
 	}
 }
 
-// stageOf is the status of the first stage of a run.
+// stageOf returns the status of the first stage of a run.
 func (w *hubEnv) stageOf(run string) map[string]any {
 	w.t.Helper()
 	u, err := w.at("csur").Get(w.t.Context(), run, metav1.GetOptions{})

@@ -17,13 +17,12 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// childEnv makes the test binary a hub: what it is told is in the file of that
-// name.
+// childEnv makes the test binary a hub. Its value is the file with the orders.
 const childEnv = "SLIPWAY_HUB_CHILD"
 
 func isChild() bool { return os.Getenv(childEnv) != "" }
 
-// orders are what a child is told.
+// orders are the parameters of a child.
 type orders struct {
 	Name, Namespace string
 	Kubeconfig      string
@@ -32,7 +31,7 @@ type orders struct {
 	Elect           bool
 }
 
-// beHub serves until standard input ends, which it does with the test.
+// beHub serves until standard input ends. It ends with the test.
 func beHub() int {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {

@@ -32,8 +32,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// sharedCluster is a hub cluster with a hub that serves it, and two API servers that are the members of all
-// stories that are played on it.
+// sharedCluster is a hub cluster with a hub, and two API servers that are the members of all
+// stories on it.
 type sharedCluster struct {
 	once     sync.Once
 	server   *kubeenv.Server
@@ -47,20 +47,20 @@ type sharedCluster struct {
 	setting compat.Setting
 }
 
-// vouched is a hub with everything installed, whose hub runs with exactly the rights of manifests.HubRBAC, without
-// that to read Secrets. bare is one that has no admission policies, and whose hub places Secrets.
+// vouched is a hub with everything installed. Its hub has exactly the rights of manifests.HubRBAC,
+// without the right to read Secrets. bare has no admission policies, and its hub places Secrets.
 var vouched, bare sharedCluster
 
 // kubeFleet018 is vouched with the compatibility setting of KubeFleet 0.18.
 var kubeFleet018 = sharedCluster{setting: compat.KubeFleet018}
 
-// hubUser is who the hubs are, and memberUser who they are on the members.
+// hubUser is the user of the hubs, and memberUser their user on the members.
 const (
 	hubUser    = "system:serviceaccount:slipway-system:slipway-hub"
 	memberUser = "slipway-on-member"
 )
 
-// routes say which API server answers for which member.
+// routes maps members to API servers.
 type routes struct {
 	mu   sync.Mutex
 	to   map[string]*rest.Config
@@ -87,7 +87,7 @@ func (r *routes) config(_ context.Context, c placement.Cluster) (*rest.Config, e
 	return nil, fmt.Errorf("no route to %s: %w", c.Name, backend.ErrNotFound)
 }
 
-// lose makes what is connected to a member by now unable to reach it.
+// lose cuts the existing connections to a member.
 func (r *routes) lose(member string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,8 +122,8 @@ func (w *sharedCluster) open(t *testing.T, name string, engine fleet.Config, ins
 	return w
 }
 
-// deleteDeadline is how long a member that is not reached holds up a deletion: long
-// enough for those that are, on a machine that does much else.
+// deleteDeadline is how long an unreachable member holds up a deletion. It is long enough for
+// reachable members, even on a busy machine.
 const deleteDeadline = 20 * time.Second
 
 // serve runs the hub until the process ends.
@@ -147,8 +147,8 @@ func (w *sharedCluster) serve(name string, engine fleet.Config) error {
 	return nil
 }
 
-// prepare gives a member the user as whom hubs come, with the rights of kubemember.RBACManifests, and the controller
-// that empties namespaces, once.
+// prepare gives a member the hubs' user with the rights of kubemember.RBACManifests, and the
+// controller that empties namespaces, once.
 func prepare(ctx context.Context, m *kubeenv.Server) error {
 	begin, _ := prepared.LoadOrStore(m, sync.OnceValue(func() error {
 		objects, err := kubemember.RBACManifests(rbacv1.Subject{Kind: rbacv1.UserKind, APIGroup: rbacv1.GroupName, Name: memberUser})
@@ -199,7 +199,7 @@ func openBare(t *testing.T) *sharedCluster {
 	})
 }
 
-// uninstallPolicies makes a server one that does not know who answers.
+// uninstallPolicies removes the policies that record the authors of answers.
 func uninstallPolicies(ctx context.Context, cfg *rest.Config) error {
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
@@ -213,8 +213,8 @@ func uninstallPolicies(ctx context.Context, cfg *rest.Config) error {
 	return err
 }
 
-// scenario is what one test plays: a namespace on the hub, members and objects of its own. NAME stands for
-// its name in what it applies.
+// scenario is the story of one test: a namespace on the hub, members and objects of its own. In the
+// objects that it applies, NAME stands for its name.
 type scenario struct {
 	*testing.T
 	*sharedCluster
@@ -222,8 +222,9 @@ type scenario struct {
 	admin dynamic.Interface
 }
 
-// newScenario begins a story with members NAME-1, NAME-2 and so on, which have the labels story=NAME, stage=s1,
-// stage=s2 and so on, and a namespace NAME with the label story=NAME. It is played beside others.
+// newScenario begins a story with members NAME-1, NAME-2 and so on, with the labels story=NAME and
+// stage=s1, stage=s2 and so on, and a namespace NAME with the label story=NAME. It runs beside
+// other stories.
 func newScenario(t *testing.T, w func(*testing.T) *sharedCluster, members int) *scenario {
 	t.Helper()
 	t.Parallel()
@@ -241,15 +242,17 @@ func performAs(t *testing.T, w func(*testing.T) *sharedCluster, name string, mem
 	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME, labels: {story: NAME}}}`)
 	t.Cleanup(s.leave)
 	t.Cleanup(func() {
-		for _, said := range s.warnings.Take() { // it may be about another story that is played at the same time
+		// it may be about another story that runs at the same time
+		for _, said := range s.warnings.Take() {
 			t.Errorf("the API server warns the hub: %s", said)
 		}
 	})
 	return s
 }
 
-// leave deletes the runs, the placements and the members of a story that has gone well. The hub, which is that of other
-// stories, too, would go on to decide for each of these placements whenever a member of a later story joins.
+// leave deletes the runs, the placements and the members of a successful story. Other stories share
+// the hub, which would otherwise decide for each of these placements whenever a member of a later
+// story joins.
 func (s *scenario) leave() {
 	if s.Failed() {
 		return
@@ -283,7 +286,7 @@ func placementOfRun(u *unstructured.Unstructured) string {
 	return name
 }
 
-// storyName is the first words of a test's name, and a number.
+// storyName returns the first words of a test's name, and a number.
 func storyName(t *testing.T) string {
 	var b strings.Builder
 	for _, r := range strings.TrimPrefix(t.Name(), "Test") {
@@ -316,12 +319,12 @@ func (s *scenario) join(i int, stage string) {
 	s.apply(fmt.Sprintf(`{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: %s, labels: {story: NAME, stage: %s}}, spec: {}}`, member, stage))
 }
 
-// way is how the hub reaches the API server of member i.
+// way returns the hub's configuration for the API server of member i.
 func (s *scenario) way(i int) *rest.Config {
 	return s.members[(i-1)%len(s.members)].ConfigFor(memberUser)
 }
 
-// member is a client of the API server of member i.
+// member returns a client of the API server of member i.
 func (s *scenario) member(i int) dynamic.Interface {
 	return s.client(s.members[(i-1)%len(s.members)].Config())
 }
@@ -361,7 +364,7 @@ func (s *scenario) of(c dynamic.Interface, gvk schema.GroupVersionKind, namespac
 	return c.Resource(gvr).Namespace(namespace)
 }
 
-// resourceOf is the resource of that short name.
+// resourceOf returns the resource with that short name.
 func (s *scenario) resourceOf(short string) schema.GroupVersionResource {
 	s.Helper()
 	for _, k := range append(kinds(), others()...) {

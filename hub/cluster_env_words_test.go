@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// get reads an object of the hub; read one of any cluster.
+// get reads an object of the hub; read reads an object of any cluster.
 func (s *scenario) get(what string) (*unstructured.Unstructured, error) { return s.read(s.admin, what) }
 
 func (s *scenario) read(c dynamic.Interface, what string) (*unstructured.Unstructured, error) {
@@ -53,13 +53,13 @@ func (s *scenario) tryPatch(c dynamic.Interface, what, text string, sub ...strin
 	return err
 }
 
-// eventually tries until there is no error.
+// eventually retries until there is no error.
 func (s *scenario) eventually(what string, try func() error) {
 	s.Helper()
 	s.within(patience, what, try)
 }
 
-// within tries until there is no error, for so long.
+// within retries until there is no error, or fails after limit.
 func (s *scenario) within(limit time.Duration, what string, try func() error) {
 	s.Helper()
 	err := try()
@@ -72,7 +72,7 @@ func (s *scenario) within(limit time.Duration, what string, try func() error) {
 	}
 }
 
-// stays fails where a try has an error within a time.
+// stays fails if a try returns an error within d.
 func (s *scenario) stays(what string, d time.Duration, try func() error) {
 	s.Helper()
 	for deadline := time.Now().Add(d); time.Now().Before(deadline); breath(s.Context(), 100*time.Millisecond) {
@@ -90,7 +90,7 @@ func breath(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// state is what the hub has of the story.
+// state prints the objects of the story on the hub.
 func (s *scenario) state() string {
 	var b strings.Builder
 	for _, short := range []string{"crp", "csur", "careq", "rp", "sur", "areq"} {
@@ -109,7 +109,8 @@ func (s *scenario) state() string {
 	return b.String()
 }
 
-// wants checks that a condition of an object has a status, and text in its reason or its message.
+// condition checks that a condition of an object has a status, and text in its reason or its
+// message.
 func (s *scenario) condition(what, kind, status, text string) func() error {
 	return func() error {
 		u, err := s.get(what)
@@ -130,7 +131,7 @@ func (s *scenario) comes(what, kind, status, text string) {
 	s.eventually(what+" to be "+kind+"="+status, s.condition(what, kind, status, text))
 }
 
-// has checks that a ConfigMap of a member has a value; "" is for none that is there.
+// has checks that a ConfigMap of a member has a value; "" means that it does not exist.
 func (s *scenario) has(member int, cm, want string) func() error {
 	c := s.member(member)
 	return func() error {
@@ -148,7 +149,7 @@ func (s *scenario) has(member int, cm, want string) func() error {
 	}
 }
 
-// gone checks that an object is not there.
+// gone checks that an object does not exist.
 func (s *scenario) gone(c dynamic.Interface, what string) func() error {
 	return func() error {
 		u, err := s.read(c, what)
@@ -162,14 +163,14 @@ func (s *scenario) gone(c dynamic.Interface, what string) func() error {
 	}
 }
 
-// put writes the ConfigMap that is placed.
+// put writes the placed ConfigMap.
 func (s *scenario) put(value string) {
 	s.Helper()
 	s.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME}, data: {key: "` + value + `"}}`)
 }
 
-// place creates the placement NAME of namespace NAME on the members of the story; more goes into its
-// strategy.
+// place creates the placement NAME of the namespace NAME on the members of the story, with the
+// given strategy.
 func (s *scenario) place(strategy string) {
 	s.Helper()
 	s.apply(`
@@ -182,7 +183,7 @@ spec:
   strategy: {` + strategy + `}`)
 }
 
-// strategy creates the strategy NAME of one stage for each label, with more in each.
+// strategy creates the strategy NAME with one stage for each label, and more fields in each.
 func (s *scenario) strategy(more ...string) {
 	s.Helper()
 	var stages []string
@@ -199,7 +200,8 @@ metadata: {name: NAME}
 spec: {stages: [` + strings.Join(stages, ", ") + `]}`)
 }
 
-// run creates the run NAME-name, with more in its spec, which runs unless that has another state.
+// run creates the run NAME-name with more fields in its spec. It runs unless these contain another
+// state.
 func (s *scenario) run(name, more string) {
 	s.Helper()
 	if more != "" {
@@ -215,7 +217,8 @@ metadata: {name: NAME-` + name + `}
 spec: {placementName: NAME, stagedRolloutStrategyName: NAME` + more + `}`)
 }
 
-// scheduled waits until the clusters of the placement NAME are picked, of which a run takes the first snapshot.
+// scheduled waits until the clusters of the placement NAME are picked. A run then takes the first
+// snapshot.
 func (s *scenario) scheduled() {
 	s.Helper()
 	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
@@ -244,7 +247,7 @@ func (s *scenario) indexes() []string {
 	return slices.Sorted(maps.Keys(got))
 }
 
-// approval is the tutorial's approval.json.
+// approvalFile is the tutorial's approval.json.
 const approvalFile = `{"status":{"conditions":[{"lastTransitionTime":"2025-07-22T21:30:00Z","message":"lgtm","observedGeneration":1,"reason":"testPassed","status":"True","type":"Approved"}]}}`
 
 func (s *scenario) approve(c dynamic.Interface, what string) error {
@@ -260,7 +263,7 @@ func (s *scenario) approved(what string) {
 // kubectl runs kubectl against the hub.
 func (s *scenario) kubectl(args ...string) (string, error) { return kubectl(s.T, s.server, args...) }
 
-// kubectl calls the real one with the server's kubeconfig.
+// kubectl runs the real kubectl with the server's kubeconfig.
 func kubectl(t testing.TB, server *kubeenv.Server, args ...string) (string, error) {
 	t.Helper()
 	program, err := kubeenv.Binary("kubectl")
@@ -282,8 +285,8 @@ func (s *scenario) writeStatus(c dynamic.Interface, what string, u *unstructured
 	return err
 }
 
-// events are the messages of the Kubernetes Events about an object, of one reason or, where that is
-// empty, of all.
+// events returns the messages of the Kubernetes Events about an object with a reason; an empty
+// reason returns all.
 func (s *scenario) events(what, reason string) (out []string) {
 	s.Helper()
 	parts := strings.Split(s.own(what), "/")

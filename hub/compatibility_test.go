@@ -17,12 +17,12 @@ import (
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
-// of is a hub with a compatibility setting.
+// of sets the compatibility setting of a hub.
 func of(setting compat.Setting) func(*hub.Config) {
 	return func(c *hub.Config) { c.Compatibility = setting }
 }
 
-// installOf installs the definitions of a setting on the hub cluster, and returns what is told.
+// installOf installs the definitions of a setting on the hub cluster, and returns the notes.
 func (w *hubEnv) installOf(setting compat.Setting) (notes []string, err error) {
 	err = manifests.Install(context.WithoutCancel(w.t.Context()), w.server.Config(), manifests.Options{
 		Compatibility: setting, Note: func(n string) { notes = append(notes, n) },
@@ -30,7 +30,7 @@ func (w *hubEnv) installOf(setting compat.Setting) (notes []string, err error) {
 	return notes, err
 }
 
-// switchTo changes the definitions, and fails unless what is told has the texts.
+// switchTo changes the definitions, and fails unless the notes contain the texts.
 func (w *hubEnv) switchTo(setting compat.Setting, told ...string) {
 	w.t.Helper()
 	notes, err := w.installOf(setting)
@@ -46,7 +46,8 @@ func (w *hubEnv) switchTo(setting compat.Setting, told ...string) {
 	w.eventually("the definitions of "+string(setting), func() error { return w.defaultState(setting) })
 }
 
-// defaultState is an error unless the API server gives a new run the state of the setting.
+// defaultState returns an error unless the API server gives a new run the default state of the
+// setting.
 func (w *hubEnv) defaultState(setting compat.Setting) error {
 	probe := w.stateless("probe-" + w.name)
 	made, err := w.at("csur").Create(w.t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -60,7 +61,7 @@ func (w *hubEnv) defaultState(setting compat.Setting) error {
 	return nil
 }
 
-// stateless is a run without spec.state.
+// stateless returns a run without spec.state.
 func (w *hubEnv) stateless(name string) *unstructured.Unstructured {
 	w.t.Helper()
 	run := w.runOf(name, "")
@@ -68,7 +69,7 @@ func (w *hubEnv) stateless(name string) *unstructured.Unstructured {
 	return run
 }
 
-// stateOf is what the API server shows of the state of a run.
+// stateOf returns the state of a run in the API server's answer.
 func (w *hubEnv) stateOf(name string) string {
 	w.t.Helper()
 	u, err := w.at("csur").Get(w.t.Context(), name, metav1.GetOptions{})
@@ -79,7 +80,7 @@ func (w *hubEnv) stateOf(name string) string {
 	return state
 }
 
-// waits fails if a run that is planned only starts.
+// waits fails if a run that should only be planned starts.
 func (w *hubEnv) waits(name string) {
 	w.t.Helper()
 	w.await("csur", name, "Initialized", "True")
@@ -100,8 +101,9 @@ func (w *hubEnv) asks(request string) {
 	})
 }
 
-// TestAHubRefusesTheDefinitionsOfAnotherSetting: it names the setting, the definitions and the remedy, also if it does not lead
-// yet. The definitions and the Lease of the leader say which setting they have.
+// TestAHubRefusesTheDefinitionsOfAnotherSetting: the error names the setting, the definitions and
+// the remedy, even if the hub does not lead yet. The definitions and the leader's Lease name their
+// setting.
 func TestAHubRefusesTheDefinitionsOfAnotherSetting(t *testing.T) {
 	t.Parallel()
 	w := newHubEnvOn(t, "refusing", 0)
@@ -152,7 +154,8 @@ func TestAHubRefusesTheDefinitionsOfAnotherSetting(t *testing.T) {
 	}
 }
 
-// TestASwitchOfTheSettingStartsNothingAndTakesNoOrder: runs keep the state and the requests that they had, in both directions.
+// TestASwitchOfTheSettingStartsNothingAndTakesNoOrder: runs keep their states and requests, in both
+// directions.
 func TestASwitchOfTheSettingStartsNothingAndTakesNoOrder(t *testing.T) {
 	t.Parallel()
 	w := newHubEnvOn(t, "switching", 1)
@@ -170,7 +173,7 @@ func TestASwitchOfTheSettingStartsNothingAndTakesNoOrder(t *testing.T) {
 	w.create(refused)
 	w.await("csur", run("refused"), "Initialized", "False")
 	w.end(one)
-	w.create(w.stateless(run("late"))) // of which no hub knows yet
+	w.create(w.stateless(run("late"))) // no hub has seen it yet
 
 	w.switchTo(compat.KubeFleet018,
 		"change from compatibility 2025-07 to v0.18", "1 placements with strategy External take no snapshot of a change any more",
@@ -188,7 +191,7 @@ func TestASwitchOfTheSettingStartsNothingAndTakesNoOrder(t *testing.T) {
 	w.patch("csur", run("a"), `{"spec":{"state":"Run"}}`)
 	w.approve(run("a") + "-canary")
 	w.await("csur", run("a"), "Succeeded", "True")
-	w.approve(run("b") + "-canary") // which is recorded with the names of the other setting
+	w.approve(run("b") + "-canary") // it is recorded with the names of the other setting
 	w.await("csur", run("b"), "Succeeded", "True")
 	w.approve(run("late") + "-after-canary")
 	w.await("csur", run("late"), "Succeeded", "True")
@@ -223,8 +226,9 @@ func TestASwitchOfTheSettingStartsNothingAndTakesNoOrder(t *testing.T) {
 	w.await("csur", run("refused"), "Initialized", "False")
 }
 
-// TestDefinitionsThatAreReplacedByHandStartNothing: without hub install nothing is written into runs. One that was begun goes on
-// although it reads as Initialize, and one that waits stays so although it reads as Run.
+// TestDefinitionsThatAreReplacedByHandStartNothing: without hub install nothing is written into
+// runs. A run that had begun continues although its state is read as Initialize, and a run that
+// waits stays so although its state is read as Run.
 func TestDefinitionsThatAreReplacedByHandStartNothing(t *testing.T) {
 	t.Parallel()
 	w := newHubEnvOn(t, "replacing", 1)
@@ -266,7 +270,7 @@ func TestDefinitionsThatAreReplacedByHandStartNothing(t *testing.T) {
 	w.waits(run("b"))
 }
 
-// says is an error unless a condition of an object has a text in its reason or its message.
+// says returns an error unless a condition of an object has a text in its reason or its message.
 func (w *hubEnv) says(short, name, condition, text string) error {
 	obj, err := w.at(short).Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 )
 
-// lease is how long a hub in a process of its own leads on after its end.
+// lease is how long a killed hub in its own process still holds the lead.
 const lease = time.Second
 
-// child is a hub in a process of its own.
+// child is a hub in its own process.
 type child struct {
 	name string
 	cmd  *exec.Cmd
@@ -29,9 +29,8 @@ type child struct {
 	over bool
 }
 
-// spawn starts a hub in a process of its own. Its process group has no other
-// member: should the test die while it is stopped, the system wakes it up and ends
-// it.
+// spawn starts a hub in its own process. Its process group has no other member: if the test dies
+// while the child is stopped, the system wakes the child and ends it.
 func (w *hubEnv) spawn(name string, elect bool) *child {
 	w.t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -60,7 +59,7 @@ func (w *hubEnv) spawn(name string, elect bool) *child {
 	return c
 }
 
-// orders writes what a child is told and returns the file.
+// orders writes the parameters of a child and returns the file.
 func (w *hubEnv) orders(name string, elect bool) string {
 	w.t.Helper()
 	if w.files == "" {
@@ -107,8 +106,8 @@ func (c *child) kill() {
 func (c *child) freeze() { _ = c.cmd.Process.Signal(syscall.SIGSTOP) }
 func (c *child) wake()   { _ = c.cmd.Process.Signal(syscall.SIGCONT) }
 
-// A hub that is killed again and again, at times that the seed tells, and each time
-// replaced by another, brings about what one does that is left alone.
+// A hub is killed again and again at random times, from a seed, and replaced by another one each
+// time. The result is the same as with a hub that is never killed.
 func TestAHubIsKilledAtRandomPoints(t *testing.T) {
 	t.Parallel()
 	kills := 10
@@ -136,7 +135,7 @@ func TestAHubIsKilledAtRandomPoints(t *testing.T) {
 	p.verify()
 }
 
-// killing starts hubs, one after the other, and kills each but the last.
+// killing starts hubs one after the other, and kills all but the last.
 func (w *hubEnv) killing(kills int, dice *rand.Rand) {
 	for i := range kills {
 		c := w.spawn(fmt.Sprintf("k%d", i), false)
@@ -150,8 +149,8 @@ func (w *hubEnv) killing(kills int, dice *rand.Rand) {
 	w.spawn("last", false)
 }
 
-// crashScenario is what people do to a world, round by round: they change what is placed,
-// roll it out by a run, and approve that.
+// crashScenario plays rounds of user actions: change the placed objects, roll them out with a run,
+// and approve it.
 type crashScenario struct {
 	*hubEnv
 	values []string
@@ -182,8 +181,8 @@ func (p *crashScenario) round() {
 	p.await("csur", run, "Succeeded", "True")
 }
 
-// verify fails the test where a law does not hold. A hub of this process reads
-// what the engines wrote.
+// verify fails the test if a law does not hold. A hub of this process reads the records of the
+// engines.
 func (p *crashScenario) verify() {
 	p.t.Helper()
 	p.eventually("all members to have it", func() error { return p.allHold(p.values[len(p.values)-1]) })

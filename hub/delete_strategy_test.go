@@ -25,7 +25,7 @@ func (s *scenario) found(member int, texts ...string) {
 	}
 }
 
-// lists lets the hub list all kinds on a member, which it may not by the roles of package member.
+// lists lets the hub list all kinds on a member. The roles of package member do not allow that.
 func (s *scenario) lists(member int) {
 	s.Helper()
 	s.found(member, `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: slipway-lists},
@@ -49,8 +49,9 @@ func (s *scenario) reported(reason string, words ...string) {
 	})
 }
 
-// TestWhatWasTakenOverGoesWithItsPlacement: as in KubeFleet, objects that were on a member before go with the placement that
-// took them over. A namespace with an object of others in it stays, and an Event says so.
+// TestWhatWasTakenOverGoesWithItsPlacement: as in KubeFleet, objects that were already on a member
+// are deleted with the placement that took them over. A namespace that contains other objects
+// stays, and an Event reports that.
 func TestWhatWasTakenOverGoesWithItsPlacement(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.lists(1)
@@ -79,8 +80,8 @@ func TestWhatWasTakenOverGoesWithItsPlacement(t *testing.T) {
 	}
 }
 
-// TestDeleteStrategyAbandonLeavesWhatWasPlaced: everything stays without a trace of the placement, also where Abandon was
-// asked for right before the placement was deleted.
+// TestDeleteStrategyAbandonLeavesWhatWasPlaced: everything stays without a trace of the placement,
+// even if Abandon was set right before the placement was deleted.
 func TestDeleteStrategyAbandonLeavesWhatWasPlaced(t *testing.T) {
 	for name, more := range map[string]string{"from the beginning": ", deleteStrategy: {propagationPolicy: Abandon}", "at the end": ""} {
 		t.Run(name, func(t *testing.T) {
@@ -102,8 +103,9 @@ func TestDeleteStrategyAbandonLeavesWhatWasPlaced(t *testing.T) {
 	}
 }
 
-// TestDeleteStrategyDeleteCreatedLeavesWhatWasFound: what was on the member before stays with what it was given, and an
-// Event names it; what the placement created goes.
+// TestDeleteStrategyDeleteCreatedLeavesWhatWasFound: objects that were already on the member stay
+// with their current content, and an Event names them. Objects that the placement created are
+// deleted.
 func TestDeleteStrategyDeleteCreatedLeavesWhatWasFound(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.found(1, foundNamespace, foundConfig)
@@ -119,7 +121,8 @@ func TestDeleteStrategyDeleteCreatedLeavesWhatWasFound(t *testing.T) {
 	s.reported("Released", "cluster NAME-1", "NAME/config", "Namespace.v1 NAME", "only what it created")
 }
 
-// TestWhatWasTakenOverGoesWithItsCluster: a member that a placement does not pick any more loses what was taken over there.
+// TestWhatWasTakenOverGoesWithItsCluster: objects that were taken over on a member are deleted when
+// the placement no longer picks the member.
 func TestWhatWasTakenOverGoesWithItsCluster(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.lists(2)

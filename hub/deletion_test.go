@@ -14,8 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 )
 
-// TestDeleteOfARunInTheMiddleReleasesThePlacement: a run that waits for its approval is deleted; its request
-// goes with it, what it rolled out stays, and the next run goes ahead at once.
+// TestDeleteOfARunInTheMiddleReleasesThePlacement: a run that waits for its approval is deleted.
+// Its request is deleted, too, the objects that it rolled out stay, and the next run starts at
+// once.
 func TestDeleteOfARunInTheMiddleReleasesThePlacement(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -37,8 +38,8 @@ func TestDeleteOfARunInTheMiddleReleasesThePlacement(t *testing.T) {
 	s.comes("csur/NAME-b", "Succeeded", "True", "")
 }
 
-// TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded: runs that ended keep their status, one that was under
-// way says what became of it, and all can be deleted. A placement of the same name begins again.
+// TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded: runs that ended keep their status, a run under
+// way reports its end, and all can be deleted. A placement with the same name begins again.
 func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -83,8 +84,8 @@ func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
 	s.eventually("nothing to be left", func() error { return errors.Join(s.gone(s.member(1), "ns/NAME")(), s.gone(s.member(2), "ns/NAME")()) })
 }
 
-// TestDeleteOfAPlacementWaitsForANamespaceThatIsHeld: a finalizer of the member's own keeps a namespace, or an object in it. The
-// placement waits, says what holds it, and is gone when that is.
+// TestDeleteOfAPlacementWaitsForANamespaceThatIsHeld: a finalizer of the member holds a namespace,
+// or an object in it. The placement waits, names the holder, and is gone when the holder is.
 func TestDeleteOfAPlacementWaitsForANamespaceThatIsHeld(t *testing.T) {
 	for name, c := range map[string]struct {
 		held string // the object with the finalizer
@@ -133,9 +134,9 @@ func TestDeleteOfAPlacementWaitsForANamespaceThatIsHeld(t *testing.T) {
 	}
 }
 
-// TestT17WhatIsMadeAgainUnderItsNameIsAnother is threat T17: objects that go without their finalizers and
-// are made again are new ones: the new run is carried out, the new placement does not keep what the old
-// one placed.
+// TestT17WhatIsMadeAgainUnderItsNameIsAnother is threat T17: objects that are removed without their
+// finalizers and created again are new. The new run is carried out, and the new placement does not
+// keep the objects of the old one.
 func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -151,7 +152,9 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.put("v2")
 	s.place("type: External")
 	s.eventually("the member to be clean before any run", s.has(1, "config", ""))
-	s.snapshots("0") // none of the one before, of which the hub may have shown one more before it heard that it went
+	// none of the former placement's; the hub may have shown one more before it noticed the
+	// deletion
+	s.snapshots("0")
 	s.eventually("snapshots that begin again", func() error { return s.latest("v2") })
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
@@ -159,8 +162,8 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
 }
 
-// TestADeletionGoesOnWithoutTheFinalizer: a placement whose finalizer is taken by another client once its deletion has begun is
-// cleaned all the same.
+// TestADeletionGoesOnWithoutTheFinalizer: a placement is cleaned even if another client removes its
+// finalizer after the deletion has begun.
 func TestADeletionGoesOnWithoutTheFinalizer(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -181,14 +184,14 @@ func TestADeletionGoesOnWithoutTheFinalizer(t *testing.T) {
 	s.eventually("nothing to be left", func() error { return errors.Join(s.gone(s.member(1), "ns/NAME")(), s.gone(s.member(2), "ns/NAME")()) })
 }
 
-// force deletes an object and takes its finalizers, as one who knows no better does.
+// force deletes an object and removes its finalizers, like an impatient user.
 func (s *scenario) force(what string) {
 	s.Helper()
 	s.delete(what)
 	s.strip(what)
 }
 
-// strip takes the finalizers of an object that is being deleted, until it is gone.
+// strip removes the finalizers of an object that is being deleted, until it is gone.
 func (s *scenario) strip(what string) {
 	s.Helper()
 	s.eventually(what+" to be gone", func() error {
@@ -197,8 +200,9 @@ func (s *scenario) strip(what string) {
 	})
 }
 
-// TestDeleteEndsWithoutTheMemberAndSaysSo: a member that cannot be reached holds up the deletion for the
-// deadline, which the status tells, and then an Event says what was left where.
+// TestDeleteEndsWithoutTheMemberAndSaysSo: an unreachable member holds up the deletion until the
+// deadline, and the status reports that. Then an Event names the remaining objects and their
+// clusters.
 func TestDeleteEndsWithoutTheMemberAndSaysSo(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -222,8 +226,8 @@ func TestDeleteEndsWithoutTheMemberAndSaysSo(t *testing.T) {
 	}
 }
 
-// TestHealthIsSeenWhenItHappens: a run waits for the Deployment of each member to be available, and goes on
-// when it is; meanwhile the status says what it waits for.
+// TestHealthIsSeenWhenItHappens: a run waits until the Deployment of each member is available, and
+// then continues. While it waits, the status names the Deployment.
 func TestHealthIsSeenWhenItHappens(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.apply(deployment)
@@ -259,7 +263,7 @@ func (s *scenario) says(what, text string) error {
 	return fmt.Errorf("no message in the status of %s says %q", what, text)
 }
 
-// messages are all messages in a status.
+// messages returns all messages in a status.
 func messages(v any) (out []string) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -277,9 +281,9 @@ func messages(v any) (out []string) {
 	return out
 }
 
-// TestT7AMemberThatWasSwappedGetsNothing is threat T7: a kubeconfig that leads to another API server
-// than at first is noticed before anything is written, and the status says so. A MemberCluster that is
-// made again is trusted again.
+// TestT7AMemberThatWasSwappedGetsNothing is threat T7: a kubeconfig now leads to another API
+// server. The hub notices that before it writes anything, and the status reports it. A
+// MemberCluster that is created again is trusted again.
 func TestT7AMemberThatWasSwappedGetsNothing(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -298,8 +302,8 @@ func TestT7AMemberThatWasSwappedGetsNothing(t *testing.T) {
 	s.eventually("the new member to have it", s.has(2, "config", "v2"))
 }
 
-// TestDeleteAndApplyOfACopyMakesAnotherRun: a run that is made of what kubectl printed of another one, with
-// the annotations and the status that the hub wrote there, is a new run.
+// TestDeleteAndApplyOfACopyMakesAnotherRun: a run from kubectl's output of another run, with the
+// annotations and the status that the hub wrote there, is a new run.
 func TestDeleteAndApplyOfACopyMakesAnotherRun(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -330,9 +334,10 @@ func TestDeleteAndApplyOfACopyMakesAnotherRun(t *testing.T) {
 	}
 }
 
-// TestT17WhatIsMadeAgainWhileNoHubServesIsAnother is threat T17 at its worst: objects that go without their
-// finalizers while nobody looks, and are made again. The next run asks again for what the last one was
-// approved, and the next placement does not keep what the last one placed.
+// TestT17WhatIsMadeAgainWhileNoHubServesIsAnother is threat T17 at its worst: objects are removed
+// without their finalizers and created again while no hub serves. The next run needs its own
+// approval, although the last run was approved. The next placement does not keep the objects of the
+// last one.
 func TestT17WhatIsMadeAgainWhileNoHubServesIsAnother(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
@@ -371,13 +376,14 @@ apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata: {name: $NAME}
 spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME}], strategy: {type: External}}`)
-	w.start("three", func(c *hub.Config) { c.DeleteDeadline = deleteDeadline }) // the namespace does not go on this member
+	// the namespace does not disappear on this member
+	w.start("three", func(c *hub.Config) { c.DeleteDeadline = deleteDeadline })
 	w.eventually("the member to be clean before any run", func() error { return w.allHold("") })
 	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
 	w.eventually("snapshots that begin again", func() error { return w.shown([]string{w.name + "-0-snapshot"}) })
 }
 
-// approvedOnce approves the run of the world's name, and waits for its end.
+// approvedOnce approves the run with the environment's name, and waits for its end.
 func (w *hubEnv) approvedOnce() {
 	w.t.Helper()
 	w.eventually("the approval", func() error {
@@ -387,7 +393,7 @@ func (w *hubEnv) approvedOnce() {
 	w.await("csur", w.name, "Succeeded", "True")
 }
 
-// force deletes an object of the world's name with its finalizers.
+// force deletes an object with the environment's name and removes its finalizers.
 func (w *hubEnv) force(short string) {
 	w.t.Helper()
 	w.patch(short, w.name, `{"metadata":{"finalizers":null}}`)

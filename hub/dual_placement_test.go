@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// failedAs checks what a placement says of an object that it could not apply.
+// failedAs checks that a placement reports an object that it could not apply, with the reason.
 func (s *scenario) failedAs(what, kind, reason string) error {
 	u, err := s.get(what)
 	if err != nil {
@@ -28,8 +28,9 @@ func (s *scenario) failedAs(what, kind, reason string) error {
 	return fmt.Errorf("no %s failed as %s: %v", kind, reason, clusters)
 }
 
-// TestOneObjectIsOfOnePlacement: the second placement of an object is held back, also with allowCoOwnership, as in KubeFleet,
-// and says so. It gets the object once the first is gone.
+// TestOneObjectIsOfOnePlacement: the second placement of an object is held back, even with
+// allowCoOwnership, as in KubeFleet, and its status says so. It gets the object once the first
+// placement is gone.
 func TestOneObjectIsOfOnePlacement(t *testing.T) {
 	for name, allows := range map[string]string{"by default": "", "with co-ownership": ", applyStrategy: {allowCoOwnership: true}"} {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +62,8 @@ spec:
 	}
 }
 
-// TestWhatHasAnOwnerIsNotTakenOver: an object that has an owner on the member is held back unless co-ownership is allowed,
-// and the others are applied.
+// TestWhatHasAnOwnerIsNotTakenOver: an object that has an owner on the member is held back unless
+// co-ownership is allowed; the other objects are applied.
 func TestWhatHasAnOwnerIsNotTakenOver(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.found(1, foundNamespace, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME,

@@ -19,9 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A member that cannot be reached for another reason each time is asked again after
-// a while, not as soon as the hub has written the reason; and the metrics say that
-// the hub leads.
+// A member that cannot be reached, each time for another reason, is retried after a while, and not
+// as soon as the hub has written the reason. The metrics report that the hub leads.
 func TestAMemberIsNotAskedAgainBecauseOfWhatItSaid(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 0)
@@ -40,7 +39,7 @@ func TestAMemberIsNotAskedAgainBecauseOfWhatItSaid(t *testing.T) {
 	case <-h.ended:
 	case <-time.After(2 * time.Second):
 	}
-	// Once at the beginning, once for each thing that the hub finds out then, and not more often than once a second.
+	// Once at the beginning, once for each fact that the hub finds then, and at most once a second.
 	if n, took := asked.Load(), time.Since(started); n > 3+int64(took/time.Second) {
 		t.Errorf("it was asked %d times in %v", n, took)
 	}
@@ -67,7 +66,7 @@ func leads(t *testing.T, r *prometheus.Registry) float64 {
 	return -1
 }
 
-// A problem whose text is another one each time is written from time to time.
+// A problem whose text differs each time is not written each time.
 func TestAStatusIsNotWrittenBecauseItWasWritten(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 0)
@@ -93,7 +92,7 @@ func TestAStatusIsNotWrittenBecauseItWasWritten(t *testing.T) {
 	}
 }
 
-// The reasons why several answers do not count are told together, and written once.
+// The reasons why several answers do not count are reported together, and written once.
 func TestSeveralRefusedAnswersAreToldTogether(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	alice, bob := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver")
@@ -129,14 +128,13 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]`)
 		}
 		return err
 	})
-	// Bob becomes one of the group, and says it again.
+	// Bob joins the group and answers again.
 	bob = s.as("bob", "slipway-approver", "security")
 	s.eventually("bob's answer", func() error { return s.again(bob, request) })
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 }
 
-// A run that the host stopped stays stopped: its state, which nobody changed, is no
-// order to start it.
+// A run that the host stopped stays stopped: its unchanged spec.state is no command to start it.
 func TestARunThatTheHostStoppedStaysStopped(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	name := s.name + "-a"

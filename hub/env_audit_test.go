@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// auditPolicy is that of a server which writes down all changes: on the hub who
-// made them, elsewhere also what they are.
+// auditPolicy makes a server log all changes: on the hub with their authors only, elsewhere with
+// their content.
 const auditPolicy = `{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],"omitManagedFields":true,"rules":[
 {"level":"None","users":["system:apiserver","system:kube-controller-manager"]},
 {"level":%q,"verbs":["create","update","patch","delete","deletecollection"]},{"level":"None"}]}`
@@ -34,8 +34,8 @@ func auditFile(env *kubeenv.Env, name string) string {
 	return filepath.Join(env.Dir(), name+"-audit.log")
 }
 
-// audit is what a server wrote down since a test began. It knows of every write
-// that reached the server, from whichever process.
+// audit reads the audit log of a server since the test began. It knows every write that reached the
+// server, from any process.
 type audit struct {
 	t    *testing.T
 	file string
@@ -51,13 +51,13 @@ func newAudit(t *testing.T, env *kubeenv.Env, server string) *audit {
 	return a
 }
 
-// write is a request that was to change something, and what became of it.
+// write is a request to change an object, with its outcome.
 type write struct {
-	// Agent is who sent it: the name of a hub.
+	// Agent is the sender: the name of a hub.
 	Agent string `json:"userAgent"`
 	Verb  string `json:"verb"`
 	URI   string `json:"requestURI"`
-	// Object is what it was about.
+	// Object is the target of the request.
 	Object struct {
 		Resource, Namespace, Name, Subresource string
 	} `json:"objectRef"`
@@ -76,7 +76,7 @@ func (w *write) done() bool {
 	return w.Answer.Code >= 200 && w.Answer.Code < 300 && !strings.Contains(w.URI, "dryRun=All")
 }
 
-// live is the object after the write.
+// live returns the object after the write.
 func (w *write) live(t *testing.T) live {
 	t.Helper()
 	var obj struct {
@@ -89,8 +89,8 @@ func (w *write) live(t *testing.T) live {
 	return live{obj.Metadata.ResourceVersion, obj.Data}
 }
 
-// sent is the data of the object that was sent: of some writes only the metadata
-// come back.
+// sent returns the data of the object that was sent, because the answers to some writes have only
+// metadata.
 func (w *write) sent(t *testing.T) map[string]string {
 	t.Helper()
 	var obj struct{ Data map[string]string }
@@ -104,8 +104,8 @@ func (w *write) String() string {
 	return fmt.Sprintf("%s %s %s %s/%s/%s: %d", w.Begun.Format("15:04:05.000"), w.Agent, w.Verb, w.Object.Resource, w.Object.Namespace, w.Object.Name, w.Answer.Code)
 }
 
-// writes returns the writes that were begun since the test began, in the order in
-// which they ended, of the objects of a resource in a namespace; empty is any.
+// writes returns the writes since the test began to the objects of a resource in a namespace, in
+// the order of their ends. Empty arguments match everything.
 func (a *audit) writes(resource, namespace string) (out []write) {
 	a.t.Helper()
 	file, err := os.Open(a.file)
@@ -123,7 +123,7 @@ func (a *audit) writes(resource, namespace string) (out []write) {
 		}
 		var w write
 		if err := json.Unmarshal(line, &w); err != nil {
-			continue // the line that a server wrote when it was killed
+			continue // a line that a killed server did not finish
 		}
 		if (resource == "" || w.Object.Resource == resource) && (namespace == "" || w.Object.Namespace == namespace) {
 			out = append(out, w)

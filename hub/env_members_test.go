@@ -9,9 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestWhatMembersReportDecides plays a placement that wants members with many nodes, the largest first: one
-// that is too small and one with a taint are left out; the second comes with a toleration; one that is leaving
-// is given up by the next run. The policy snapshot says why each time.
+// TestWhatMembersReportDecides plays a placement that selects members with many nodes, the largest
+// first. A small member and a member with a taint are left out; the second is picked with a
+// toleration. The next run releases a member that is leaving. Each time the policy snapshot
+// explains the decision.
 func TestWhatMembersReportDecides(t *testing.T) {
 	w := newHubEnv(t, 4)
 	small, middle, large, tainted := w.members[0], w.members[1], w.members[2], w.members[3]
@@ -76,7 +77,7 @@ func (w *hubEnv) onlyThese(value string, members ...*member) {
 	}
 }
 
-// explains waits until a policy snapshot says of each member what it is to say.
+// explains waits until a policy snapshot has the wanted reason for each member.
 func (w *hubEnv) explains(index int, want map[*member]string) {
 	w.t.Helper()
 	name := fmt.Sprintf("%s-%d", w.name, index)

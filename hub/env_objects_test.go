@@ -15,7 +15,7 @@ import (
 
 const mergePatch = types.MergePatchType
 
-// kind is a kind that tests use, by the short name that kubectl has for it.
+// kind is a kind that tests use, with kubectl's short name.
 type kind struct {
 	short      string
 	kind       string
@@ -23,7 +23,7 @@ type kind struct {
 	namespaced bool
 }
 
-// kinds are those of the Fleet API, in an order in which they can be deleted.
+// kinds returns the kinds of the Fleet API, in an order that allows their deletion.
 func kinds() []kind {
 	return []kind{
 		fleetKind("csur", "ClusterStagedUpdateRun", "clusterstagedupdateruns"), fleetKind("sur", "StagedUpdateRun", "stagedupdateruns"),
@@ -31,7 +31,8 @@ func kinds() []kind {
 		fleetKind("crpe", "ClusterResourcePlacementEviction", "clusterresourceplacementevictions"),
 		fleetKind("crpdb", "ClusterResourcePlacementDisruptionBudget", "clusterresourceplacementdisruptionbudgets"),
 		fleetKind("crp", "ClusterResourcePlacement", "clusterresourceplacements"), fleetKind("rp", "ResourcePlacement", "resourceplacements"),
-		fleetKind("binding", "ClusterResourceBinding", "clusterresourcebindings"), // crb, too, which is a ClusterRoleBinding here
+		// crb, too, which is a ClusterRoleBinding here
+		fleetKind("binding", "ClusterResourceBinding", "clusterresourcebindings"),
 		fleetKind("crs", "ClusterResourceSnapshot", "clusterresourcesnapshots"), fleetKind("rss", "ResourceSnapshot", "resourcesnapshots"),
 		fleetKind("csps", "ClusterSchedulingPolicySnapshot", "clusterschedulingpolicysnapshots"),
 		fleetKind("sps", "SchedulingPolicySnapshot", "schedulingpolicysnapshots"),
@@ -48,7 +49,7 @@ func fleetKind(short, name, plural string) kind {
 	return kind{short, name, gvr, !strings.HasPrefix(name, "Cluster")}
 }
 
-// others are further kinds that tests use.
+// others returns further kinds that tests use.
 func others() []kind {
 	return []kind{
 		{"crps", "ClusterResourcePlacementStatus", schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: "clusterresourceplacementstatuses"}, true},
@@ -84,14 +85,14 @@ func (w *hubEnv) on(client dynamic.Interface, short, namespace string) dynamic.R
 	return client.Resource(w.kindOf(short).gvr).Namespace(namespace)
 }
 
-// at is on the hub, for cluster-scoped kinds.
+// at returns the objects of a cluster-scoped kind on the hub.
 func (w *hubEnv) at(short string) dynamic.ResourceInterface {
 	w.t.Helper()
 	return w.on(w.client, short, "")
 }
 
-// create creates an object on the hub. A server that was just started may not be
-// ready for it.
+// create creates an object on the hub. It retries, because a server that was just started may not
+// be ready.
 func (w *hubEnv) create(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	w.t.Helper()
 	return w.createOn(w.client, obj)
@@ -115,8 +116,8 @@ func (w *hubEnv) createOn(client dynamic.Interface, obj *unstructured.Unstructur
 	return made
 }
 
-// createText creates the object that a YAML text says, in which $NAME is the
-// world's name.
+// createText creates the object in a YAML text. In the text, $NAME stands for the environment's
+// name.
 func (w *hubEnv) createText(text string) *unstructured.Unstructured {
 	w.t.Helper()
 	return w.create(w.parse(text))
@@ -131,8 +132,8 @@ func (w *hubEnv) parse(text string) *unstructured.Unstructured {
 	return u
 }
 
-// patch changes an object of the hub by a merge patch; subresources as in client-go.
-// A server that was just started may not be ready for it.
+// patch changes an object of the hub with a merge patch; subresources are as in client-go. It
+// retries, because a server that was just started may not be ready.
 func (w *hubEnv) patch(short, name, patch string, subresources ...string) {
 	w.t.Helper()
 	w.eventually("patching "+name, func() error {
@@ -150,9 +151,9 @@ func memberOf(name string, labels map[string]string) *unstructured.Unstructured 
 	return u
 }
 
-// place makes a namespace on the hub, of the world's name, with the ConfigMap cm in
-// which key is value, and a placement, of the same name, which picks all members
-// and rolls out by runs only.
+// place creates a namespace on the hub with the environment's name and a ConfigMap cm whose key is
+// value. It also creates a placement of the same name that picks all members and is rolled out only
+// by runs.
 func (w *hubEnv) place(value string) {
 	w.t.Helper()
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
@@ -176,8 +177,8 @@ func (w *hubEnv) change(value string) {
 	}
 }
 
-// staged makes the strategy with the stages canary and prod, of the world's name.
-// The gate, where it is not empty, is the type of canary's task after it.
+// staged creates the strategy with the stages canary and prod, with the environment's name. gate is
+// the type of the task after canary; empty means none.
 func (w *hubEnv) staged(gate string) {
 	w.t.Helper()
 	w.gated = gate == "Approval"
@@ -200,8 +201,8 @@ spec:
 `)
 }
 
-// run makes a run of the placement by the strategy, both of the world's name. An
-// empty index is the latest snapshot.
+// run creates a run of the placement with the strategy, both with the environment's name. An empty
+// index means the latest snapshot.
 func (w *hubEnv) run(name, index string) {
 	w.t.Helper()
 	w.create(w.runOf(name, index))
@@ -229,7 +230,7 @@ func (w *hubEnv) approve(request string) {
 
 const approval = `{"status":{"conditions":[{"type":"Approved","status":"True","reason":"lgtm","message":"lgtm","lastTransitionTime":"2024-01-01T00:00:00Z","observedGeneration":1}]}}`
 
-// condition is an error unless an object of the hub has a condition, as in
+// condition returns an error unless an object of the hub has a condition with the status, such as
 // "True" or "False".
 func (w *hubEnv) condition(short, name, condition, status string) error {
 	obj, err := w.at(short).Get(w.t.Context(), name, metav1.GetOptions{})
@@ -261,8 +262,8 @@ func (w *hubEnv) await(short, name, condition, status string) {
 	})
 }
 
-// holds is an error unless a member has the ConfigMap of place with value; "" is
-// not at all.
+// holds returns an error unless a member has the ConfigMap of place with value; "" means that it
+// must not exist.
 func (w *hubEnv) holds(m *member, value string) error {
 	obj, err := w.on(m.client, "cm", w.name).Get(w.t.Context(), "cm", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) && value == "" {
@@ -277,7 +278,7 @@ func (w *hubEnv) holds(m *member, value string) error {
 	return nil
 }
 
-// allHold is an error unless all members hold value.
+// allHold returns an error unless all members hold value.
 func (w *hubEnv) allHold(value string) error {
 	for _, m := range w.members {
 		if err := w.holds(m, value); err != nil {
@@ -287,7 +288,7 @@ func (w *hubEnv) allHold(value string) error {
 	return nil
 }
 
-// state prints what the hub has, for a test that failed.
+// state prints the objects of the hub, for a test that failed.
 func (w *hubEnv) state() string {
 	var out strings.Builder
 	for _, short := range []string{"crp", "csur", "careq", "mc"} {

@@ -29,10 +29,10 @@ import (
 
 var clusters kubeenv.Shared
 
-// installs are the servers that everything was installed on, by name.
+// installs has the servers with a complete installation, by name.
 var installs sync.Map
 
-// worlds counts, so that names differ.
+// worlds counts the environments, so that their names differ.
 var worlds atomic.Int64
 
 func TestMain(m *testing.M) {
@@ -42,10 +42,9 @@ func TestMain(m *testing.M) {
 	os.Exit(clusters.Run(m))
 }
 
-// hubEnv is a hub cluster and members, on servers that tests of the package share:
-// one test at a time has those of a lane, and leaves no object of the Fleet API behind.
-// All that it makes has a name of its own, which is the world's or begins with it,
-// and so has the namespace of the hubs.
+// hubEnv is a hub cluster and members, on servers that the tests of the package share. One test at
+// a time has the servers of a lane, and leaves no object of the Fleet API behind. The names of all
+// its objects begin with the environment's name, and so does the namespace of the hubs.
 type hubEnv struct {
 	t       *testing.T
 	name    string
@@ -54,13 +53,13 @@ type hubEnv struct {
 	kube    kubernetes.Interface
 	members []*member
 	audit   *audit
-	// files has what hubs in processes of their own read.
+	// files is the directory with the input of hubs in their own processes.
 	files string
-	// account reaches the hub cluster as the service account that an installation makes for hubs of the environment.
+	// account reaches the hub cluster as the service account that an installation makes for hubs.
 	account  *rest.Config
 	warnings kubeenv.Warnings
 	logged   loggedWarnings
-	// gated reports whether the strategy asks for an approval.
+	// gated reports whether the strategy requires an approval.
 	gated bool
 }
 
@@ -69,12 +68,12 @@ type member struct {
 	name   string // of its MemberCluster
 	server *kubeenv.Server
 	client dynamic.Interface
-	// faults spoil what hubs of this process send to the member.
+	// faults disturb the requests of hubs in this process to the member.
 	faults *kubeenv.Faults
 	audit  *audit
 }
 
-// lanes are the hub servers that no world has; a world takes one and gives it back.
+// lanes are the free hub servers; an environment takes one and returns it.
 var lanes = sync.OnceValue(func() chan string {
 	free := make(chan string, 2)
 	free <- "hub"
@@ -82,8 +81,8 @@ var lanes = sync.OnceValue(func() chan string {
 	return free
 })
 
-// newHubEnv returns a world with n members: the first has the label stage=canary,
-// the others stage=prod. Their order is in the label order.
+// newHubEnv returns an environment with n members. The first has the label stage=canary, the others
+// stage=prod. The label order has their order.
 func newHubEnv(t *testing.T, n int) *hubEnv {
 	t.Helper()
 	server := <-lanes()
@@ -91,8 +90,8 @@ func newHubEnv(t *testing.T, n int) *hubEnv {
 	return newHubEnvOn(t, server, n)
 }
 
-// newHubEnvOn is newWorld on the hub server of that name, which no other test has at
-// the same time.
+// newHubEnvOn is [newHubEnv] on the hub server of that name, which no other test may use at the
+// same time.
 func newHubEnvOn(t *testing.T, server string, n int) *hubEnv {
 	t.Helper()
 	w := &hubEnv{t: t, name: fmt.Sprintf("w%d", worlds.Add(1))}
@@ -114,8 +113,8 @@ func newHubEnvOn(t *testing.T, server string, n int) *hubEnv {
 	return w
 }
 
-// installAccount makes the service account of hubs with the rights of an installation that places Secrets. The test fails if
-// the API server warns of anything that a hub sends.
+// installAccount creates the service account of hubs with the rights of an installation that places
+// Secrets. The test fails if the API server returns a warning to a hub.
 func (w *hubEnv) installAccount() {
 	w.t.Helper()
 	namespace := w.name + "-hub"
@@ -134,7 +133,7 @@ func (w *hubEnv) installAccount() {
 	})
 }
 
-// startServers returns servers that write down who changes what.
+// startServers returns servers with an audit log of all changes.
 func startServers(t *testing.T, names ...string) []*kubeenv.Server {
 	t.Helper()
 	env := clusters.Env(t)
@@ -150,7 +149,7 @@ func startServers(t *testing.T, names ...string) []*kubeenv.Server {
 	return out
 }
 
-// sharedServer starts a server the first time it is asked for.
+// sharedServer starts a server on the first call for it.
 func sharedServer(ctx context.Context, env *kubeenv.Env, name string) (*kubeenv.Server, error) {
 	start, _ := started.LoadOrStore(name, sync.OnceValues(func() (*kubeenv.Server, error) {
 		args, err := auditArgs(env, name)
@@ -165,7 +164,7 @@ func sharedServer(ctx context.Context, env *kubeenv.Env, name string) (*kubeenv.
 // started has the functions that start servers, by name.
 var started sync.Map
 
-// install installs what a hub needs, once for each server.
+// install installs everything that a hub needs, once for each server.
 func install(t *testing.T, name string, s *kubeenv.Server) {
 	t.Helper()
 	once, _ := installs.LoadOrStore(name, sync.OnceValue(func() error {
@@ -189,7 +188,7 @@ func clientsFor(t *testing.T, cfg *rest.Config) (dynamic.Interface, kubernetes.I
 	return d, k
 }
 
-// join makes a MemberCluster that is reached at a server.
+// join creates a MemberCluster with its address at a server.
 func (w *hubEnv) join(serverName string, s *kubeenv.Server, i int) *member {
 	w.t.Helper()
 	m := &member{name: fmt.Sprintf("%s-m%d", w.name, i+1), server: s, faults: &kubeenv.Faults{}}
@@ -208,7 +207,7 @@ func (w *hubEnv) join(serverName string, s *kubeenv.Server, i int) *member {
 type running struct {
 	*hub.Hub
 	name string
-	// faults and counts are on the way to the hub cluster.
+	// faults and counts apply to the requests to the hub cluster.
 	faults kubeenv.Faults
 	counts kubeenv.Counts
 	stop   context.CancelFunc
@@ -216,9 +215,8 @@ type running struct {
 	err    error // read after ended
 }
 
-// start starts a hub, which ends with the test at the latest. Hubs of one world
-// share their store; name tells them apart, also as the user agent of their
-// requests.
+// start starts a hub, which ends at the latest with the test. Hubs of one environment share their
+// store. name identifies the hub, and is also the user agent of its requests.
 func (w *hubEnv) start(name string, change ...func(*hub.Config)) *running {
 	w.t.Helper()
 	r := &running{name: name, ended: make(chan struct{})}
@@ -243,7 +241,7 @@ func (w *hubEnv) start(name string, change ...func(*hub.Config)) *running {
 	return r
 }
 
-// config is that of a hub which leads alone.
+// config returns the configuration of a hub that leads alone.
 func (w *hubEnv) config(name string) hub.Config {
 	r := rest.CopyConfig(w.account)
 	r.UserAgent = name
@@ -254,7 +252,7 @@ func (w *hubEnv) config(name string) hub.Config {
 	}
 }
 
-// way is how a hub of this process reaches the members.
+// way returns how a hub of this process reaches the members.
 func (w *hubEnv) way(name string) kubemember.ConfigFunc {
 	return func(_ context.Context, c placement.Cluster) (*rest.Config, error) {
 		for _, m := range w.members {
@@ -269,7 +267,7 @@ func (w *hubEnv) way(name string) kubemember.ConfigFunc {
 	}
 }
 
-// end stops a hub and tells when that fails or takes too long.
+// end stops a hub and fails if that fails or takes too long.
 func (w *hubEnv) end(r *running) {
 	w.t.Helper()
 	r.stop()
@@ -283,8 +281,7 @@ func (w *hubEnv) end(r *running) {
 	}
 }
 
-// log writes into the test's log what a hub complains about; all that it does
-// where SLIPWAY_LOG is set.
+// log writes the warnings of a hub into the test's log, or everything if SLIPWAY_LOG is set.
 func (w *hubEnv) log(name string) *slog.Logger {
 	level := slog.LevelWarn
 	if os.Getenv("SLIPWAY_LOG") != "" {
@@ -320,7 +317,7 @@ func (l *loggedWarnings) add(line string) {
 	}
 }
 
-// mayWarn allows hubs to log warnings that contain one of the texts; without a text all.
+// mayWarn allows hubs to log warnings that contain one of the texts; without texts it allows all.
 func (w *hubEnv) mayWarn(texts ...string) {
 	if len(texts) == 0 {
 		texts = []string{""}
@@ -330,14 +327,15 @@ func (w *hubEnv) mayWarn(texts ...string) {
 	w.logged.may = append(w.logged.may, texts...)
 }
 
-// excused are warnings about a request that a busy machine, the end of a hub or a fault of a test cut, and about a race with another
-// engine. A request that an API server refuses is none of them.
+// excused are warnings about a request that was cut by a busy machine, the end of a hub or a fault
+// of a test, and about a race with another engine. A request that an API server refused is not
+// excused.
 var excused = []string{
 	"context deadline exceeded", "context canceled", "Client.Timeout", "request timed out", "TLS handshake timeout", "leader changed",
 	"connection reset by peer", "connection refused", "EOF", "the network is down", "a fault of the test", "error=conflict",
 }
 
-// unexpected returns the warnings that no test allowed and that are not about a busy machine.
+// unexpected returns the warnings that no test allowed and that are not excused.
 func (l *loggedWarnings) unexpected() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -346,17 +344,17 @@ func (l *loggedWarnings) unexpected() []string {
 	})
 }
 
-// patience is how long anything may take, on a machine that does much else. It says
-// nothing of how fast a hub is.
+// patience is the time limit for everything, on a busy machine. It says nothing about the speed of
+// a hub.
 const patience = 6 * time.Minute
 
-// eventually tries until there is no error, for as long as anything may take here.
+// eventually retries until there is no error, for at most patience.
 func (w *hubEnv) eventually(what string, try func() error) {
 	w.t.Helper()
 	w.within(patience, what, try)
 }
 
-// within tries until there is no error, and fails the test after limit.
+// within retries until there is no error, and fails the test after limit.
 func (w *hubEnv) within(limit time.Duration, what string, try func() error) {
 	w.t.Helper()
 	err := try()
@@ -373,13 +371,13 @@ func (w *hubEnv) within(limit time.Duration, what string, try func() error) {
 	}
 }
 
-// breaths are the pauses between two tries. They become longer, since a server that answers tries has less time for
-// what is waited for.
+// breaths returns the pauses between two tries. They grow, because a server that answers tries has
+// less time for its other work.
 func breaths() wait.Backoff {
 	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.3, Steps: 1000, Cap: 300 * time.Millisecond}
 }
 
-// wipe deletes every object of the Fleet API, whatever holds it.
+// wipe deletes every object of the Fleet API, together with its finalizers.
 func (w *hubEnv) wipe() {
 	// The test may be over.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), patience)
@@ -400,7 +398,7 @@ func (w *hubEnv) wipe() {
 	}
 }
 
-// release takes the finalizers from an object and deletes it.
+// release removes the finalizers of an object and deletes it.
 func (w *hubEnv) release(ctx context.Context, k kind, obj *unstructured.Unstructured) {
 	r := w.client.Resource(k.gvr).Namespace(obj.GetNamespace())
 	_ = r.Delete(ctx, obj.GetName(), metav1.DeleteOptions{})

@@ -22,8 +22,8 @@ import (
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
-// TestWhatHappensIsSeenInEventsAndMetrics: a run leaves Kubernetes Events of what happened, and the hub
-// answers for its health and its metrics.
+// TestWhatHappensIsSeenInEventsAndMetrics: a run leaves Kubernetes Events, and the hub reports its
+// health and its metrics.
 func TestWhatHappensIsSeenInEventsAndMetrics(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -56,8 +56,8 @@ func TestWhatHappensIsSeenInEventsAndMetrics(t *testing.T) {
 	}
 }
 
-// TestT21EventsOfOneObjectAreBounded is threat T21: an object that is wrong and is written a hundred times
-// does not make a hundred Events.
+// TestT21EventsOfOneObjectAreBounded is threat T21: an invalid object that is written a hundred
+// times does not cause a hundred Events.
 func TestT21EventsOfOneObjectAreBounded(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -80,8 +80,8 @@ spec:
 	})
 }
 
-// TestAClusterThatTakesTooLongIsToldToBeStuck: after five minutes, here by an engine whose clock is late,
-// the run says which cluster it waits for, and the cluster what it waits for.
+// TestAClusterThatTakesTooLongIsToldToBeStuck: after five minutes, here with an engine whose clock
+// is late, the run names the cluster that it waits for, and the cluster names the reason.
 func TestAClusterThatTakesTooLongIsToldToBeStuck(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
@@ -108,9 +108,9 @@ func TestAClusterThatTakesTooLongIsToldToBeStuck(t *testing.T) {
 	})
 }
 
-// TestLeastPrivilegeIsWhatTheManifestsSay: the hub of the stories has the rights of manifests.HubRBAC, and
-// with what it may read narrowed to what is selected, everything works, approvals by policy too. One right
-// less is told in the status.
+// TestLeastPrivilegeIsWhatTheManifestsSay: the hub of the stories has the rights of
+// manifests.HubRBAC. Everything works with read rights for the selected objects only, including
+// approvals by policy. If one right is missing, the status reports that.
 func TestLeastPrivilegeIsWhatTheManifestsSay(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
@@ -174,7 +174,7 @@ func (w *hubEnv) grant(o manifests.HubOptions) {
 	}
 }
 
-// mayNot fails where a user has a right.
+// mayNot fails if a user has a right.
 func (w *hubEnv) mayNot(user, verb, group, resource, namespace string) {
 	w.t.Helper()
 	client, err := kubernetes.NewForConfig(w.server.ConfigFor(user))
@@ -197,8 +197,8 @@ func (w *hubEnv) patchIn(short, name, patch string) {
 	}
 }
 
-// TestEventsOfARunAreToldOnce: a hub that starts after another one reports no event of a run again, because the status keeps
-// how many were reported.
+// TestEventsOfARunAreToldOnce: a hub that starts after another one reports no event of a run again,
+// because the status has the number of reported events.
 func TestEventsOfARunAreToldOnce(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)

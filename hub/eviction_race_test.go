@@ -25,7 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// interruptedStore is a store that calls a function before the nth read of a context with the mark.
+// interruptedStore is a store that calls a function before the nth read with a marked context.
 type interruptedStore struct {
 	backend.Store
 	reads atomic.Int64
@@ -52,7 +52,7 @@ func (s *interruptedStore) Put(ctx context.Context, key string, value []byte, ol
 	return s.Store.Put(ctx, key, value, old)
 }
 
-// evictionEnv is a placement that two clusters have, of which the run e.1 is about to evict the first.
+// evictionEnv is a placement on two clusters. The run e.1 is about to evict the first.
 type evictionEnv struct {
 	*testing.T
 	store  *interruptedStore
@@ -120,7 +120,8 @@ func (e *evictionEnv) create(run, version string, strategy stages.Strategy) {
 	}
 }
 
-// evict judges the eviction of a cluster under minAvailable 1, and records the run. It reports whether that was done.
+// evict judges the eviction of a cluster under minAvailable 1 and records the run. It reports
+// whether the run was recorded.
 func (e *evictionEnv) evict(ctx context.Context, cluster string) (bool, error) {
 	r := placements.New(&placements.Reconciler{Engine: e.engine})
 	facts, err := r.Evictable(ctx, e.object, cluster)
@@ -136,8 +137,8 @@ func (e *evictionEnv) evict(ctx context.Context, cluster string) (bool, error) {
 	return err == nil, err
 }
 
-// TestAnEvictionIsDecidedOnOneState ends the removal from the first cluster between any two reads or writes of the eviction
-// from the second: the budget is not exceeded, whichever it is.
+// TestAnEvictionIsDecidedOnOneState ends the removal from the first cluster between any two reads
+// or writes of the eviction from the second. The budget is never exceeded.
 func TestAnEvictionIsDecidedOnOneState(t *testing.T) {
 	t.Parallel()
 	for n := int64(1); ; n++ {
@@ -161,8 +162,8 @@ func TestAnEvictionIsDecidedOnOneState(t *testing.T) {
 	}
 }
 
-// TestAnEvictionIsRefusedAfterAnyChange: whichever run is created or ends after an eviction was judged, its run is not
-// recorded, and the answer has to be found again.
+// TestAnEvictionIsRefusedAfterAnyChange: if any run is created or ends after an eviction was
+// judged, the run of the eviction is not recorded, and the eviction must be judged again.
 func TestAnEvictionIsRefusedAfterAnyChange(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*evictionEnv){

@@ -25,13 +25,13 @@ func (s *scenario) evict(name, placement, cluster string) {
   spec: {placementName: ` + placement + `, clusterName: ` + cluster + `}}`)
 }
 
-// budget makes the disruption budget of the placement.
+// budget creates the disruption budget of the placement.
 func (s *scenario) budget(spec string) {
 	s.Helper()
 	s.apply(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementDisruptionBudget, metadata: {name: NAME}, spec: {` + spec + `}}`)
 }
 
-// bound are the clusters that bindings of the placement name, with their states.
+// bound returns the clusters in the bindings of the placement, with their states.
 func (s *scenario) bound() (out []string) {
 	s.Helper()
 	list, err := s.admin.Resource(s.resourceOf("binding")).List(s.Context(), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-CRP=NAME")})
@@ -55,7 +55,7 @@ func (s *scenario) isBound(want ...string) func() error {
 	}
 }
 
-// evictions are the runs of the placement that evict, with their states.
+// evictions returns the eviction runs of the placement, with their states.
 func (s *scenario) evictions() (out []string) {
 	s.Helper()
 	all, err := s.served.Engine().Placement(s.name).Runs(s.Context())
@@ -72,9 +72,9 @@ func (s *scenario) evictions() (out []string) {
 
 const rolling = "type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 1}"
 
-// TestEvictionOfACordonedMember drains a member as kubectl fleet draincluster does, by the words that it reads: it adds the
-// cordon taint, lists the bindings, and makes an eviction of each placement. What was placed goes, once, and comes back
-// when the taint is taken away.
+// TestEvictionOfACordonedMember drains a member like kubectl fleet draincluster: it adds the cordon
+// taint, lists the bindings, and creates an eviction of each placement. The placed objects are
+// removed once, and come back when the taint is removed.
 func TestEvictionOfACordonedMember(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -102,7 +102,7 @@ func TestEvictionOfACordonedMember(t *testing.T) {
 			b := &list.Items[i]
 			placement := b.GetLabels()["kubernetes-fleet.io/parent-CRP"]
 			if cluster, _, _ := unstructured.NestedString(b.Object, "spec", "targetCluster"); cluster == s.name+"-1" && placement == s.name && b.GetDeletionTimestamp() == nil {
-				s.evict(name, placement, cluster) // those of other stories, which pick all members, are left alone
+				s.evict(name, placement, cluster) // other stories that pick all members are left alone
 			}
 		}
 	}
@@ -116,7 +116,7 @@ func TestEvictionOfACordonedMember(t *testing.T) {
 		executed, _ = conditionOf(u, "Executed")
 	}
 	t.Logf("it was answered in less than %v", time.Since(begun))
-	drain("again") // as the plugin does it, at once: there is nothing left to evict
+	drain("again") // like the plugin, at once: nothing is left to evict
 	if _, err := s.get("crpe/NAME-again"); !apierrors.IsNotFound(err) {
 		t.Errorf("it evicted again: %v", err)
 	}
@@ -141,7 +141,8 @@ func TestEvictionOfACordonedMember(t *testing.T) {
 	s.eventually("both bindings", s.isBound("1 Bound", "2 Bound"))
 }
 
-// TestEvictionOfAMemberThatIsPickedAgain: without a taint what was taken away is placed again, once the member is clean.
+// TestEvictionOfAMemberThatIsPickedAgain: without a taint the evicted objects are placed again,
+// once the member is clean.
 func TestEvictionOfAMemberThatIsPickedAgain(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -176,7 +177,8 @@ func TestEvictionOfAMemberThatIsPickedAgain(t *testing.T) {
 	})
 }
 
-// TestEvictionsThatAreRefused: each says why, changes nothing, and is not tried again when it would be possible.
+// TestEvictionsThatAreRefused: each reports the reason, changes nothing, and is not retried when it
+// becomes possible.
 func TestEvictionsThatAreRefused(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -214,7 +216,8 @@ func TestEvictionsThatAreRefused(t *testing.T) {
 	s.eventually("the finalizer to go", func() error { return s.tryPatch(s.admin, "crp/NAME", `{metadata: {finalizers: []}}`) })
 }
 
-// TestEvictionsThatComeTogether: the budget is counted over those before, and the second one of a cluster finds the first.
+// TestEvictionsThatComeTogether: the budget counts earlier evictions, and the second eviction of a
+// cluster finds the first.
 func TestEvictionsThatComeTogether(t *testing.T) {
 	s := newScenario(t, openVouched, 2) // each on an API server of its own
 	s.put("v1")
@@ -270,8 +273,9 @@ func TestEvictionsThatComeTogether(t *testing.T) {
 	})
 }
 
-// TestTwentyEvictionsAtOnce: the two members of a placement are evicted ten times each at once, while the removals end and the
-// members are picked again. At no moment is the last member with the content evicted.
+// TestTwentyEvictionsAtOnce: the two members of a placement are evicted ten times each at once,
+// while removals end and members are picked again. At no time is the last member with the content
+// evicted.
 func TestTwentyEvictionsAtOnce(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -291,7 +295,7 @@ func TestTwentyEvictionsAtOnce(t *testing.T) {
 	answers, executed := 0, 0
 	s.eventually("the answers", func() error {
 		lacks := func(member int) bool { return s.has(member, "config", "v1")() != nil }
-		if lacks(1) && lacks(2) && lacks(1) { // the first may have come back while the second was read
+		if lacks(1) && lacks(2) && lacks(1) { // the first may have returned while the second was read
 			t.Error("no member has it")
 		}
 		answers, executed = 0, 0
@@ -322,8 +326,8 @@ func TestTwentyEvictionsAtOnce(t *testing.T) {
 	t.Logf("%d of 20 were executed, in %d runs", executed, len(s.evictions()))
 }
 
-// TestEvictionUnderStagedRuns: a run that has not ended blocks it, and where none is there it is carried out at once; the
-// next run brings everything back.
+// TestEvictionUnderStagedRuns: a run that has not ended blocks an eviction. Without one, the
+// eviction is carried out at once, and the next run brings everything back.
 func TestEvictionUnderStagedRuns(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -357,8 +361,9 @@ func TestEvictionUnderStagedRuns(t *testing.T) {
 	}
 }
 
-// TestEvictionOfAHubThatDies: a hub that could record the run of an eviction and not its answer is replaced by another
-// one, which gives the same answer, whatever the budget would allow by now, and evicts no second time.
+// TestEvictionOfAHubThatDies: a hub records the run of an eviction, but cannot write its answer.
+// The hub that replaces it gives the same answer, even if the budget has changed, and does not
+// evict a second time.
 func TestEvictionOfAHubThatDies(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 2)
