@@ -186,7 +186,7 @@ func TestASwitchOfTheSettingStartsNothingAndTakesNoOrder(t *testing.T) {
 	}
 	two := w.start("two", of(compat.KubeFleet018))
 	w.change("v2")
-	w.patch("csur", run("a"), `{"spec":{"state":"Stop"}}`) // without a detour by Run
+	w.patch("csur", run("a"), `{"spec":{"state":"Stop"}}`) // not by way of Run
 	w.eventually("a to stop", func() error { return w.says("csur", run("a"), "Progressing", "UpdateRunStopped") })
 	w.patch("csur", run("a"), `{"spec":{"state":"Run"}}`)
 	w.approve(run("a") + "-canary")

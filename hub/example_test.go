@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
-// A hub serves the Fleet API on the cluster that config reaches, and rolls out to the members of which a
-// directory has the kubeconfigs, until ctx ends.
+// A hub serves the Fleet API on the cluster of config until ctx ends. It rolls out to the members
+// whose kubeconfigs are in the directory.
 func Example() {
 	serve := func(ctx context.Context, config *rest.Config) error {
 		if err := manifests.Install(ctx, config, manifests.Options{}); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/objects"
 )
 
-// Stale is a hub that watches nothing: it has seen what it is shown, whatever the
-// API server has since.
+// Stale is a hub without watches: it has seen only the objects that it was shown, whatever the API
+// server has.
 type Stale struct{ s *service }
 
 // NewStale returns a hub that has seen nothing.
@@ -26,7 +26,7 @@ func NewStale(h *Hub) (*Stale, error) {
 	return &Stale{s}, nil
 }
 
-// See makes obj what the hub has seen last of it.
+// See shows obj to the hub as the latest version of the object.
 func (s *Stale) See(obj *unstructured.Unstructured) error {
 	gvr, mirrored, err := watchedAs(obj)
 	if err != nil {
@@ -41,7 +41,8 @@ func (s *Stale) See(obj *unstructured.Unstructured) error {
 	}})
 }
 
-// Evictable returns how many clusters have something of the placement that an object declares, for an eviction from one.
+// Evictable returns the number of clusters that have objects of the placement, for an eviction from
+// one of them.
 func (s *Stale) Evictable(ctx context.Context, obj *unstructured.Unstructured, cluster string) (int, error) {
 	facts, err := s.s.placements.Evictable(ctx, obj, cluster)
 	if err != nil {
@@ -50,7 +51,7 @@ func (s *Stale) Evictable(ctx context.Context, obj *unstructured.Unstructured, c
 	return len(facts.Placement.Picked), nil
 }
 
-// Forget makes the hub see that obj is gone.
+// Forget makes the hub see the deletion of obj.
 func (s *Stale) Forget(obj *unstructured.Unstructured) error {
 	gvr, _, err := watchedAs(obj)
 	if err != nil {
@@ -59,7 +60,7 @@ func (s *Stale) Forget(obj *unstructured.Unstructured) error {
 	return s.s.client.Store(gvr).Delete(obj)
 }
 
-// watchedAs is the resource of an object, and whether only its metadata is watched.
+// watchedAs returns the resource of an object, and whether only its metadata is watched.
 func watchedAs(obj *unstructured.Unstructured) (gvr schema.GroupVersionResource, mirrored bool, err error) {
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
 		for base, mirrored := range map[string]bool{
@@ -74,13 +75,13 @@ func watchedAs(obj *unstructured.Unstructured) (gvr schema.GroupVersionResource,
 	return gvr, false, fmt.Errorf("the hub does not watch %s", obj.GetKind())
 }
 
-// Starter is who made a run, as far as somebody vouches for it.
+// Starter returns the creator of a run, or "" if nothing vouches for the name.
 func (s *Stale) Starter(ctx context.Context, run *unstructured.Unstructured) (string, error) {
 	by, err := s.s.policies.Starter(ctx, run)
 	return by.Name, err
 }
 
-// Settled is an error as long as the admission policies are too new for anything to be asked.
+// Settled returns an error while the admission policies are too new for requests to be made.
 func (s *Stale) Settled(ctx context.Context) error {
 	v, err := s.s.policies.Now(ctx)
 	if err == nil && v.Settling > 0 {
@@ -89,13 +90,13 @@ func (s *Stale) Settled(ctx context.Context) error {
 	return err
 }
 
-// SyncRun and SyncPlacement do one round for an object.
+// SyncRun reconciles a run once.
 func (s *Stale) SyncRun(ctx context.Context, name string) error {
 	_, err := s.s.runs.Reconcile(ctx, api.Key{Name: name})
 	return err
 }
 
-// SyncOverride does one round for an override of a namespace.
+// SyncOverride reconciles an override of a namespace once.
 func (s *Stale) SyncOverride(ctx context.Context, namespace, name string) error {
 	_, err := s.s.overrides.Reconcile(ctx, api.Key{Namespace: namespace, Name: name})
 	return err
@@ -106,7 +107,7 @@ func (s *Stale) SyncPlacement(ctx context.Context, name string) error {
 	return err
 }
 
-// Close ends what the hub does in the background.
+// Close ends the background work of the hub.
 func (s *Stale) Close() {
 	s.s.client.Recorder.Stop()
 	s.s.shutDown()

@@ -18,13 +18,13 @@ import (
 
 func getOptions() metav1.GetOptions { return metav1.GetOptions{} }
 
-// withoutCancel is a context for what is tidied up when a test is over.
+// withoutCancel returns a context for the cleanup after a test.
 func withoutCancel(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }
 
-// soaks reports whether the long versions of tests are asked for.
+// soaks reports whether the long versions of tests are requested.
 func soaks() bool { return os.Getenv("SLIPWAY_SOAK") != "" }
 
-// seeds are as many numbers as few says, or as many where soaks.
+// seeds returns few numbers, or many in a soak test.
 func seeds(few, many int) []uint64 {
 	n := few
 	if soaks() {
@@ -37,7 +37,7 @@ func seeds(few, many int) []uint64 {
 	return out
 }
 
-// faultEnv adds rules by a seed.
+// faultEnv adds faults at random, from a seed.
 type faultEnv struct {
 	dice   *rand.Rand
 	struck []func() int
@@ -45,7 +45,7 @@ type faultEnv struct {
 
 func newStorm(seed uint64) *faultEnv { return &faultEnv{dice: rand.New(rand.NewPCG(seed, 4))} }
 
-// over spoils requests of each verb for a while.
+// over disturbs requests of each verb for a while.
 func (s *faultEnv) over(f *kubeenv.Faults) {
 	for _, verb := range []string{"get", "list", "create", "update", "patch", "delete"} {
 		for range 3 {
@@ -55,8 +55,8 @@ func (s *faultEnv) over(f *kubeenv.Faults) {
 	s.cut(f)
 }
 
-// touch spoils some requests. A cluster that cannot be reached again and again is
-// left alone for longer and longer.
+// touch disturbs only some requests to a member, because a hub retries a member that stays
+// unreachable less and less often.
 func (s *faultEnv) touch(f *kubeenv.Faults) {
 	for range 2 {
 		s.rule(f, "patch", s.fault("patch"))
@@ -65,7 +65,7 @@ func (s *faultEnv) touch(f *kubeenv.Faults) {
 	s.cut(f)
 }
 
-// cut spoils watches.
+// cut disturbs watches.
 func (s *faultEnv) cut(f *kubeenv.Faults) {
 	for _, fault := range []kubeenv.Fault{kubeenv.Gone(), kubeenv.GoneEvent(), kubeenv.CutAfter(s.dice.IntN(3)), kubeenv.ResetBefore()} {
 		s.rule(f, "watch", fault)
@@ -78,7 +78,7 @@ func (s *faultEnv) rule(f *kubeenv.Faults, verb string, fault kubeenv.Fault) {
 	}))
 }
 
-// fault is one that the verb can suffer.
+// fault returns a random fault for the verb.
 func (s *faultEnv) fault(verb string) kubeenv.Fault {
 	faults := []kubeenv.Fault{
 		kubeenv.TooManyRequests(0), kubeenv.ResetBefore(), kubeenv.ResetAfter(),
@@ -93,7 +93,7 @@ func (s *faultEnv) fault(verb string) kubeenv.Fault {
 	return faults[s.dice.IntN(len(faults))]
 }
 
-// calm ends the storm and fails the test where there was none.
+// calm ends the faults, and fails the test if there were none.
 func (s *faultEnv) calm(t *testing.T, r *running, members []*member) {
 	t.Helper()
 	r.faults.Heal()
@@ -110,7 +110,7 @@ func (s *faultEnv) calm(t *testing.T, r *running, members []*member) {
 	}
 }
 
-// clusterMessage is what the status of a run says of a cluster that is not updated
+// clusterMessage returns the message in the status of a run about a cluster that is not updated
 // yet: the message of the last condition that is not true.
 func clusterMessage(run *unstructured.Unstructured, cluster string) (text string) {
 	all, _, _ := unstructured.NestedSlice(run.Object, "status", "stagesStatus")
@@ -133,8 +133,8 @@ func clusterMessage(run *unstructured.Unstructured, cluster string) (text string
 	return text
 }
 
-// define places a definition of kind Widget, in a group of the world's own, with
-// one of them.
+// define places a definition of the kind Widget, in the environment's own group, with one object of
+// that kind.
 func (w *hubEnv) define() {
 	w.t.Helper()
 	w.defineWidgets()
@@ -157,8 +157,8 @@ spec:
 `)
 }
 
-// defineWidgets defines a kind Widget, in a group of the world's own, until the test ends: hubs of other worlds
-// may have no right to read it.
+// defineWidgets defines the kind Widget, in the environment's own group, until the test ends. Hubs
+// of other environments may have no right to read it.
 func (w *hubEnv) defineWidgets() {
 	w.t.Helper()
 	made := w.createText(`

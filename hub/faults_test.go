@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// prologue brings a world to where value v1 is in a snapshot, and a run of it was
-// made that asks for an approval after its first stage.
+// prologue takes an environment to the point at which value v1 is in a snapshot, and a run of it
+// requires an approval after its first stage.
 func (w *hubEnv) prologue() {
 	w.t.Helper()
 	w.place("v1")
@@ -23,8 +23,7 @@ func (w *hubEnv) asked(run string) {
 	w.await("careq", run+"-canary", "Approved", "")
 }
 
-// finale waits for the end of a run, after which all members hold value and the
-// laws hold.
+// finale waits for the end of a run. Then all members must hold value, and the laws must hold.
 func (w *hubEnv) finale(r *running, run string, values ...string) {
 	w.t.Helper()
 	w.await("csur", run, "Succeeded", "True")
@@ -35,8 +34,8 @@ func (w *hubEnv) finale(r *running, run string, values ...string) {
 
 // A hub that is started while its API server is down waits for it.
 //
-// One that is killed in the middle of a run, with an answer that nobody may have
-// read yet, changes nothing of the end.
+// If the API server is killed in the middle of a run, with an answer that perhaps no hub has read
+// yet, the result is the same.
 func TestTheHubsAPIServerIsKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 3)
@@ -64,8 +63,8 @@ func (w *hubEnv) bounce() {
 	}
 }
 
-// A member whose API server is killed and one that does not answer hold the run up
-// for as long as that lasts, and each is updated once.
+// A member whose API server is killed, and a member that does not answer, delay the run for that
+// time, and each is updated once.
 func TestMembersAreLostForAWhile(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 3)
@@ -85,8 +84,7 @@ func TestMembersAreLostForAWhile(t *testing.T) {
 	w.finale(r, w.name, "v1")
 }
 
-// lose kills one member and pauses another, and brings both back when the test is
-// over.
+// lose kills one member and pauses another, and restores both at the end of the test.
 func (w *hubEnv) lose(dead, paused *member) {
 	w.t.Helper()
 	w.t.Cleanup(func() {
@@ -103,7 +101,7 @@ func (w *hubEnv) lose(dead, paused *member) {
 	}
 }
 
-// tells is an error unless the status of a run says of each of the clusters why
+// tells returns an error unless the status of a run gives for each of the clusters the reason why
 // it is not updated.
 func (w *hubEnv) tells(run string, clusters ...string) error {
 	obj, err := w.at("csur").Get(w.t.Context(), run, getOptions())
@@ -118,8 +116,8 @@ func (w *hubEnv) tells(run string, clusters ...string) error {
 	return nil
 }
 
-// A member that cannot be reached for a moment, be it new or one that has joined, is
-// picked as if nothing had been, and a run waits for it.
+// A member that is briefly unreachable, either new or joined, is picked all the same, and a run
+// waits for it.
 func TestAMemberThatIsNotReachedForAMomentIsPicked(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 2)
@@ -149,9 +147,9 @@ func TestAMemberThatIsNotReachedForAMomentIsPicked(t *testing.T) {
 	w.lawOfRun(r.Engine(), w.name)
 }
 
-// A storm of refusals, cut connections and expired watches, on the way to the hub
-// and to the members, ends as if there had been none. Which request suffers what
-// is told by the seed.
+// After a storm of refusals, cut connections and expired watches, between the hub, its API server
+// and the members, the result is the same as without it. The seed determines which requests are
+// disturbed.
 func TestStorms(t *testing.T) {
 	t.Parallel()
 	for _, seed := range seeds(2, 60) {
@@ -181,8 +179,7 @@ func TestStorms(t *testing.T) {
 	}
 }
 
-// A snapshot that brings a definition and an object of the kind that it defines is
-// applied in one run.
+// A snapshot with a definition and an object of the defined kind is applied in one run.
 func TestADefinitionComesWithAnObjectOfItsKind(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 2)

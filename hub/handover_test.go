@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 )
 
-// interrupted is the way of a hub to the store that loses its lead in the middle of
-// a write: meanwhile is done first, and the write is not.
+// interrupted is a hub's access to the store that loses the lead in the middle of a write: it calls
+// meanwhile instead of writing.
 type interrupted struct {
 	backend.Store
 	prefix    string
@@ -32,8 +32,8 @@ func (s *interrupted) Put(ctx context.Context, key string, value []byte, prev ba
 	return s.Store.Put(ctx, key, value, prev)
 }
 
-// A hub loses its lead while it begins a run, and takes back what it had recorded. The
-// next one has seen that, and begins the run nevertheless: nobody took it back.
+// A hub loses its lead while it begins a run, and removes its record. The next hub has seen the
+// removal, and begins the run nevertheless, because no user withdrew it.
 func TestARunThatTheHubBeforeTookBackIsBegun(t *testing.T) {
 	s := newStale(t)
 	way := &interrupted{Store: s.store, prefix: "placement/"}
@@ -42,7 +42,8 @@ func TestARunThatTheHubBeforeTookBackIsBegun(t *testing.T) {
 	s.staged("")
 	s.sync("crp", s.name, s.SyncPlacement)
 	before.sync("crp", s.name, before.SyncPlacement)
-	if _, err := s.engine.Placement(s.name).Capture(t.Context()); err != nil { // the hub before takes no snapshot, and only records the run
+	// the hub before takes no snapshot, and only records the run
+	if _, err := s.engine.Placement(s.name).Capture(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	run := s.runOf(s.name, "")
@@ -78,8 +79,9 @@ func TestARunThatTheHubBeforeTookBackIsBegun(t *testing.T) {
 	})
 }
 
-// TestARunThatHasEndedIsNotBegunAgain: a hub without the records of the one before, as after a give-back, does not begin the
-// runs that have ended by their status. It says so, and rolls a new run out.
+// TestARunThatHasEndedIsNotBegunAgain: a hub without the records of its predecessor, as after a
+// give-back, does not begin runs that have ended by their status. It reports that, and rolls out a
+// new run.
 func TestARunThatHasEndedIsNotBegunAgain(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)

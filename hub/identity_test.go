@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// A request that is never answered holds up a round for a while, and no other object.
+// A request that is never answered delays a reconcile for a limited time, and no other object.
 func TestARoundThatHangsEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
@@ -32,7 +32,7 @@ func TestARoundThatHangsEnds(t *testing.T) {
 	})
 }
 
-// nameless is a cluster whose namespace kube-system has the uid that it is.
+// nameless is a cluster whose namespace kube-system has the given UID.
 type nameless struct {
 	backend.Conn
 	uid string
@@ -46,7 +46,7 @@ func (n nameless) Get(context.Context, snapshot.ID) (*unstructured.Unstructured,
 
 func (nameless) Close() error { return nil }
 
-// A member that does not say which cluster it is, or says too much, is not trusted.
+// A member is not trusted if its identity is missing or too long.
 func TestT7AMemberWithoutAnIdentityIsRefused(t *testing.T) {
 	for uid, refused := range map[string]bool{"": true, strings.Repeat("x", 1<<20): true, "9d1c": false} {
 		store := memory.NewStore()

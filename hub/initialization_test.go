@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// TestInitFailuresAreToldAllAtOnceAndAreTheEnd: what keeps a run from being planned stands in
-// Initialized=False, everything at once, and stays when it is put right: another run is needed.
+// TestInitFailuresAreToldAllAtOnceAndAreTheEnd: everything that keeps a run from being planned is
+// in Initialized=False, at once. The condition stays after the causes are corrected: another run is
+// needed.
 func TestInitFailuresAreToldAllAtOnceAndAreTheEnd(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -49,7 +50,7 @@ func TestInitFailuresAreToldAllAtOnceAndAreTheEnd(t *testing.T) {
 	s.comes("csur/NAME-again", "Succeeded", "True", "")
 }
 
-// TestInitOfARollingPlacementIsRefused: runs are for placements whose strategy is External.
+// TestInitOfARollingPlacementIsRefused: runs are only for placements whose strategy is External.
 func TestInitOfARollingPlacementIsRefused(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -59,8 +60,8 @@ func TestInitOfARollingPlacementIsRefused(t *testing.T) {
 	s.comes("csur/NAME-a", "Initialized", "False", "parent placement does not have an external rollout strategy, current strategy: RollingUpdate")
 }
 
-// TestInitWaitsForWhatIsOnItsWay: a run made together with its placement, before there is a snapshot
-// or a cluster, is planned when those are there.
+// TestInitWaitsForWhatIsOnItsWay: a run that is created together with its placement, before there
+// is a snapshot or a cluster, is planned as soon as these exist.
 func TestInitWaitsForWhatIsOnItsWay(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -71,8 +72,8 @@ func TestInitWaitsForWhatIsOnItsWay(t *testing.T) {
 	s.eventually("the member to have it", s.has(1, "config", "v1"))
 }
 
-// TestTheTwinsOfANamespaceReachNothingOfAnother is threat T25: what a run, a placement or an override
-// names is read in its own namespace only.
+// TestT25TheTwinsOfANamespaceReachNothingOfAnother is threat T25: the names in a run, a placement
+// or an override refer only to objects of their own namespace.
 func TestT25TheTwinsOfANamespaceReachNothingOfAnother(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.twins("NAME")
@@ -118,7 +119,8 @@ spec:
 	}
 }
 
-// twins makes a placement of a ConfigMap in the story's namespace, and its strategy with an approval.
+// twins creates a placement of a ConfigMap in the story's namespace, and its strategy with an
+// approval.
 func (s *scenario) twins(namespace string) {
 	s.Helper()
 	s.put("v1")
@@ -151,14 +153,14 @@ func runOf(name, spec string) string {
 	return `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: NAME-` + name + `}, spec: {` + spec + `}}`
 }
 
-// scene is a part of a story that is played for itself.
+// scene returns a part of a story that runs on its own.
 func (s *scenario) scene(t *testing.T) *scenario {
 	out := *s
 	out.T = t
 	return &out
 }
 
-// told checks that there is an Event of that reason about an object.
+// told checks that there is an Event with that reason about an object.
 func (s *scenario) told(what, reason string) error {
 	if len(s.events(what, reason)) == 0 {
 		return errors.New("there is no Event " + reason + " about " + what)

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// TestNothingIsRolledBackPastAnIrreversibleSnapshot: the label on the object of a snapshot keeps a run from
-// being taken back, also after the object was made again, until the label says otherwise.
+// TestNothingIsRolledBackPastAnIrreversibleSnapshot: the label on the object of a snapshot keeps a
+// run from being rolled back, even after the object was created again, until the label is changed.
 func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken(", "+gate, ", rollback: {}")
@@ -44,7 +44,7 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	}
 }
 
-// labelled checks that the object of snapshot 1 has the label of a mark.
+// labelled checks that the object of snapshot 1 has the irreversible label.
 func (s *scenario) labelled(want string) func() error {
 	return func() error {
 		u, err := s.get("crs/NAME-1-snapshot")
@@ -58,8 +58,8 @@ func (s *scenario) labelled(want string) func() error {
 	}
 }
 
-// TestAHubThatStartsShowsARollbackThatHasNoObject: the hub cannot make the object, and the rollback goes on;
-// the next hub makes it of what the engine recorded.
+// TestAHubThatStartsShowsARollbackThatHasNoObject: the hub cannot create the object of a rollback,
+// and the rollback continues. The next hub creates the object from the engine's record.
 func TestAHubThatStartsShowsARollbackThatHasNoObject(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 2)

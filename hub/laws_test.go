@@ -14,11 +14,10 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// laws fails the test where something does not hold that holds however often
-// anything was killed, cut, paused or refused in a world of place and staged:
-// members were given each value once and none twice, no leader wrote after a newer
-// one, each cluster was completed once in each run, each approval counted once, and
-// the snapshots are numbered without gap.
+// laws fails the test if one of the laws does not hold. They hold for any sequence of kills, cuts,
+// pauses and refusals in an environment of place and staged: members received each value exactly
+// once, no leader wrote after a newer one, each cluster was completed once in each run, each
+// approval counted once, and the snapshots are numbered without a gap.
 func (w *hubEnv) laws(e *fleet.Engine, values []string, runs ...string) {
 	w.t.Helper()
 	for _, m := range w.members {
@@ -31,8 +30,7 @@ func (w *hubEnv) laws(e *fleet.Engine, values []string, runs ...string) {
 	w.lawOfSnapshots(e, len(values))
 }
 
-// lawOfValues: what changed a member's ConfigMap brought the values in their
-// order, each once.
+// lawOfValues: the changes of a member's ConfigMap had the values in their order, each once.
 func (w *hubEnv) lawOfValues(m *member, values []string) {
 	w.t.Helper()
 	var got []string
@@ -40,7 +38,7 @@ func (w *hubEnv) lawOfValues(m *member, values []string) {
 	for _, write := range m.applied("configmaps", w.name) {
 		live := write.live(w.t)
 		if live.version == version {
-			continue // the same again changes nothing
+			continue // a repeated apply changes nothing
 		}
 		version = live.version
 		got = append(got, live.data["key"])
@@ -50,8 +48,7 @@ func (w *hubEnv) lawOfValues(m *member, values []string) {
 	}
 }
 
-// lawOfLedger: epochs and attempts only rise, and an attempt has one target, which
-// is proven once.
+// lawOfLedger: epochs and attempts only rise. An attempt has one target, which is proven once.
 func (w *hubEnv) lawOfLedger(m *member) {
 	w.t.Helper()
 	var last ledger
@@ -84,7 +81,7 @@ func (w *hubEnv) lawOfLedger(m *member) {
 	}
 }
 
-// ledger is what a member records of a placement, as far as tests read it.
+// ledger has the fields that tests read from a member's record of a placement.
 type ledger struct {
 	RunUID           string
 	Attempt          int
@@ -121,7 +118,7 @@ func (w *hubEnv) lawOfRun(e *fleet.Engine, run string) {
 	}
 }
 
-// lawOfSnapshots: there are n, numbered from 0, in the engine and as objects.
+// lawOfSnapshots: there are n snapshots, numbered from 0, in the engine and as objects.
 func (w *hubEnv) lawOfSnapshots(e *fleet.Engine, n int) {
 	w.t.Helper()
 	var got []string
@@ -143,8 +140,8 @@ func (w *hubEnv) lawOfSnapshots(e *fleet.Engine, n int) {
 	w.eventually("the objects of the snapshots", func() error { return w.shown(want) })
 }
 
-// shown is an error unless the objects of the snapshots are these, of which the
-// last is the latest.
+// shown returns an error unless these are the objects of the snapshots and only the last one is the
+// latest.
 func (w *hubEnv) shown(want []string) error {
 	list, err := w.at("crs").List(w.t.Context(), metav1.ListOptions{LabelSelector: "kubernetes-fleet.io/parent-CRP=" + w.name})
 	if err != nil {
@@ -164,8 +161,8 @@ func (w *hubEnv) shown(want []string) error {
 	return nil
 }
 
-// applied are the writes of the placement's manager to objects of a member that
-// were carried out, in the order in which they were.
+// applied returns the successful writes of the placement's manager to objects of a member, in their
+// order.
 func (m *member) applied(resource, namespace string) []write {
 	all := m.audit.writes(resource, namespace)
 	all = slices.DeleteFunc(all, func(w write) bool { return !w.done() || w.Verb != "patch" })
@@ -175,7 +172,7 @@ func (m *member) applied(resource, namespace string) []write {
 	return all
 }
 
-// scenario are all writes to a member, for a test that failed.
+// story returns all writes to a member, for a test that failed.
 func (m *member) story() string {
 	var out strings.Builder
 	for _, write := range m.audit.writes("", "") {
@@ -184,7 +181,7 @@ func (m *member) story() string {
 	return out.String()
 }
 
-// live is what an object was after a write.
+// live is an object after a write.
 type live struct {
 	version string
 	data    map[string]string

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// closable is a limit of requests that lets none through once it is closed.
+// closable is a limit of requests that lets none pass after it is closed.
 type closable struct {
 	flowcontrol.RateLimiter
 	closed atomic.Bool
@@ -30,7 +30,8 @@ func (l *closable) Wait(ctx context.Context) error {
 	return nil
 }
 
-// TestALeaderRenewsItsLeaseBeyondTheLimitOfRequests: a hub whose other requests use up the limit of requests keeps the lead.
+// TestALeaderRenewsItsLeaseBeyondTheLimitOfRequests: a hub whose other requests use up the limit of
+// requests keeps the lead.
 func TestALeaderRenewsItsLeaseBeyondTheLimitOfRequests(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
@@ -66,8 +67,9 @@ func TestALeaderRenewsItsLeaseBeyondTheLimitOfRequests(t *testing.T) {
 	limit.closed.Store(false)
 }
 
-// TestAHubWaitsForAnAPIServerThatStarts: an API server refuses what the roles allow until it has read the roles. A hub that is
-// refused by a server which is ready ends, and says what it may not read.
+// TestAHubWaitsForAnAPIServerThatStarts: until an API server has read the roles, it refuses
+// requests that the roles allow. A hub that is refused by a server that is ready ends, and names
+// the missing right.
 func TestAHubWaitsForAnAPIServerThatStarts(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)

@@ -13,9 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 )
 
-// A hub that loses the lead leads again when it can. When it is told to end it does
-// so within seconds, gives the lead back, and leaves no goroutine and no watch
-// behind.
+// A hub that loses the lead takes it again when it can. When it is told to end, it ends within
+// seconds, releases the lead, and leaves no goroutine and no watch.
 func TestAHubThatEndsLeavesNothingBehind(t *testing.T) {
 	w := newHubEnv(t, 2)
 	w.place("v1")
@@ -59,8 +58,8 @@ func TestAHubThatEndsLeavesNothingBehind(t *testing.T) {
 	})
 }
 
-// usurp gives the lead to somebody else, who never renews it, and waits until the
-// hub has noticed and leads again.
+// usurp gives the lead to a holder that never renews it, and waits until the hub has noticed and
+// leads again.
 func (w *hubEnv) usurp(name string) {
 	w.t.Helper()
 	leases := w.kube.CoordinationV1().Leases(w.name + "-hub")
@@ -77,7 +76,7 @@ func (w *hubEnv) usurp(name string) {
 	})
 }
 
-// made is a hub that takes part in the election.
+// made returns a hub that takes part in the election.
 func (w *hubEnv) made(name string) *hub.Hub {
 	w.t.Helper()
 	cfg := w.config(name)
@@ -89,7 +88,7 @@ func (w *hubEnv) made(name string) *hub.Hub {
 	return h
 }
 
-// lawOfNobody: nobody has the lead.
+// lawOfNobody: the lead is free.
 func (w *hubEnv) lawOfNobody() {
 	w.t.Helper()
 	lease, err := w.kube.CoordinationV1().Leases(w.name+"-hub").Get(w.t.Context(), "slipway-hub", getOptions())
@@ -107,8 +106,8 @@ func stacks() string {
 	return out.String()
 }
 
-// labelled returns the stacks of the goroutines that the world's hub started: each has the label of the one
-// that created it, so that hubs of other tests are told from it.
+// labelled returns the stacks of the goroutines of the environment's hub. Each goroutine inherits a
+// label from its creator, which distinguishes it from hubs of other tests.
 func (w *hubEnv) labelled() string {
 	var left []string
 	for g := range strings.SplitSeq(stacks(), "\n\n") {

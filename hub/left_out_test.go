@@ -16,8 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// What the hub's own controllers made, bound or filled in is not placed, what people wrote is, and the placement tells what it
-// lacks.
+// Objects and fields that the hub's own controllers created, bound or filled in are not placed. The
+// content that users wrote is placed, and the placement lists the omissions.
 const hubWithControllers = `
 apiVersion: v1
 kind: Namespace
@@ -181,11 +181,12 @@ spec:
 				}
 			}
 			check("persistentvolumeclaims", "static", "volumeName", "static-"+w.name)
-			check("persistentvolumeclaims", "classless", "storageClassName", nil) // the member has no default
+			// the member has no default
+			check("persistentvolumeclaims", "classless", "storageClassName", nil)
 			check("persistentvolumes", "static-"+w.name, "claimRef", nil)
 			check("persistentvolumes", "disk-"+w.name, "claimRef", nil)
 
-			// Replicas that nobody set are an autoscaler's.
+			// Replicas that no user set belong to an autoscaler.
 			scale := func(name string) {
 				t.Helper()
 				gvr := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -233,7 +234,7 @@ spec:
 	}
 }
 
-// kubectlApply applies YAML documents on the hub as a person does, on the client or on the server.
+// kubectlApply applies YAML documents on the hub like a user, client-side or server-side.
 func (w *hubEnv) kubectlApply(way, text string) {
 	w.t.Helper()
 	file := filepath.Join(w.t.TempDir(), "objects.yaml")

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 )
 
-// TestTheLogOfAnIdleHubIsEmpty: a hub that has brought everything up to date warns of nothing, also not of what it met on
-// the way there and will never see to again, such as writes that met others.
+// TestTheLogOfAnIdleHubIsEmpty: a hub without open work logs no warning. Temporary problems, such
+// as conflicts with other writers, cause none either.
 func TestTheLogOfAnIdleHubIsEmpty(t *testing.T) {
 	w := newHubEnv(t, 2)
 	var log record
@@ -31,13 +31,14 @@ func TestTheLogOfAnIdleHubIsEmpty(t *testing.T) {
 	w.change("v2")
 	w.run(w.name+"-2", "")
 	w.await("csur", w.name+"-2", "Succeeded", "True")
-	time.Sleep(3 * time.Second) // statuses are compared, watches of kinds begin
+	time.Sleep(3 * time.Second) // statuses are compared, and watches of kinds begin
 	if text := log.String(); text != "" {
 		t.Errorf("the log of a hub without problems:\n%s", text)
 	}
 }
 
-// TestAHubThatIsNotAnsweredSaysSoLessAndLessOften, and says what the answer is where there is one.
+// TestAHubThatIsNotAnsweredSaysSoLessAndLessOften: a hub whose API server does not answer properly
+// logs that ever less often, with the answer if there is one.
 func TestAHubThatIsNotAnsweredSaysSoLessAndLessOften(t *testing.T) {
 	var log record
 	h, err := hub.New(hub.Config{Rest: refusing(t), Dialer: memory.NewFleet(), Name: "one", Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
@@ -55,7 +56,7 @@ func TestAHubThatIsNotAnsweredSaysSoLessAndLessOften(t *testing.T) {
 	}
 }
 
-// refusing is an API server that has none of what it is asked for.
+// refusing returns an API server that has no resource at all.
 func refusing(t *testing.T) *rest.Config {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

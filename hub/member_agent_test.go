@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// agentOf is what the agent of a member reports: its conditions with their reasons, and when it was last heard of.
+// agentOf returns the report of a member's agent: its conditions with their reasons, and the time
+// of the last heartbeat.
 func (s *scenario) agentOf(member string) (said string, heard time.Time) {
 	s.Helper()
 	u, err := s.get("mc/" + member)
@@ -31,9 +32,10 @@ func (s *scenario) agentOf(member string) (said string, heard time.Time) {
 	return said, heard
 }
 
-// TestAMemberReportsAsItsAgentWould: the hub writes the status of an agent on a member, which is not there, and what the member is
-// made of, but nothing that another client reports; and once it has been written the object rests until the next heartbeat. A
-// member that cannot be reached says so, and was last heard of before that.
+// TestAMemberReportsAsItsAgentWould: the hub writes the status of an agent that does not exist, and
+// the measurements of the member, but no field that another client reports. After that, the object
+// does not change until the next heartbeat. The status of an unreachable member reports that, and
+// keeps the time of the last heartbeat.
 func TestAMemberReportsAsItsAgentWould(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.eventually("the agent of the member to report", func() error {
@@ -64,7 +66,7 @@ func TestAMemberReportsAsItsAgentWould(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		time.Sleep(12 * time.Second) // longer than a status is left as it is before it is put right
+		time.Sleep(12 * time.Second) // longer than the hub waits before it corrects a status
 		after, err := s.get("mc/NAME-1")
 		if err == nil && after.GetResourceVersion() != before.GetResourceVersion() {
 			err = errors.New("it was written")

@@ -6,8 +6,9 @@ import (
 	"testing"
 )
 
-// TestAMemberIsSelectedByItsName: a MemberCluster has its name in a label, also after another client changed the label or took
-// it away, and an override that selects a member by it changes what that one gets, and no other.
+// TestAMemberIsSelectedByItsName: a MemberCluster has its name in a label, even after another
+// client changed or removed the label. An override that selects a member by the label changes only
+// that member.
 func TestAMemberIsSelectedByItsName(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	labelled := func() error {

@@ -13,8 +13,10 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 )
 
-// TestAResourcePlacementPicksMembersWithItsNamespace: where namespaces of members are collected, one without that of the placement is not
-// picked, and the policy snapshot says why, until it has it; what is there stays when the namespaces are not collected any more.
+// TestAResourcePlacementPicksMembersWithItsNamespace: if the namespaces of members are collected, a
+// member without the placement's namespace is not picked, and the policy snapshot gives the reason,
+// until the member has the namespace. If the namespaces are no longer collected, the placed objects
+// stay.
 func TestAResourcePlacementPicksMembersWithItsNamespace(t *testing.T) {
 	w := newHubEnv(t, 2)
 	with, without := w.members[0], w.members[1]
@@ -69,8 +71,9 @@ spec:
 	}
 }
 
-// TestAResourcePlacementFollowsItsNamespace: once a placement has brought a namespace to a member, what is placed out of that
-// follows, before the members are asked again by themselves, which is every 2 minutes.
+// TestAResourcePlacementFollowsItsNamespace: once a placement has brought a namespace to a member,
+// placements of that namespace follow. They do not wait until the members are asked again, which
+// happens every 2 minutes.
 func TestAResourcePlacementFollowsItsNamespace(t *testing.T) {
 	w := newHubEnv(t, 2)
 	w.start("hub", func(c *hub.Config) { c.MemberNamespaces = true })

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestProjectionsAreMadeAgainAsTheyWere: statuses and the objects of snapshots can be thrown away; the
-// hub makes the same again, and carries nothing out a second time.
+// TestProjectionsAreMadeAgainAsTheyWere: statuses and the objects of snapshots can be deleted. The
+// hub creates the same again, and carries out nothing a second time.
 func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -65,8 +65,8 @@ func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
 	}
 }
 
-// resting checks that the status of the placement says of every cluster that no run
-// has it: until a run has given the placement free, the status names it.
+// resting checks that in the status of the placement no cluster has a run. Until a run has released
+// the placement, the status names the run.
 func (s *scenario) resting() error {
 	u, err := s.get("crp/NAME")
 	if err != nil {

@@ -11,8 +11,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A placement that takes objects from one namespace says in Scheduled that the namespace does not exist, until it is created. Members
-// keep the objects that they have while the selection is invalid.
+// If a placement takes objects from one namespace and that namespace does not exist, Scheduled
+// reports it until the namespace is created. Members keep their objects while the selection is
+// invalid.
 func TestTheNamespaceOfASelectionDoesNotExist(t *testing.T) {
 	for _, strategy := range []string{"type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 0}", "type: External"} {
 		t.Run(strategy, func(t *testing.T) {
@@ -57,8 +58,8 @@ spec:
 	}
 }
 
-// A placement of a whole Namespace has nothing once the Namespace is deleted on the hub: members lose what they have of it, as in
-// KubeFleet, and Scheduled and an event say why.
+// A placement of a whole Namespace is empty once the Namespace is deleted on the hub. As in
+// KubeFleet, members lose their objects of it, and Scheduled and an event give the reason.
 func TestANamespaceThatIsDeletedOnTheHub(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")

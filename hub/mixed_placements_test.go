@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestAResourcePlacementWaitsForItsNamespace: a ResourcePlacement is placed where another placement has placed its namespace, says
-// of the other members what fails, and goes on there once the namespace is there.
+// TestAResourcePlacementWaitsForItsNamespace: a ResourcePlacement is placed on members on which
+// another placement has placed its namespace. For the other members it reports the failure, and
+// continues there once the namespace exists.
 func TestAResourcePlacementWaitsForItsNamespace(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -38,12 +39,13 @@ spec:
 		"NAME-1 at 0, [] [], failed [ConfigMap NAME/config]: " + begun + "Applied=False NotAllWorkHaveBeenApplied",
 		there(2),
 	}, "\n")))
-	time.Sleep(5 * time.Second) // it is tried again meanwhile, less and less often
+	time.Sleep(5 * time.Second) // it is retried, less and less often
 	s.patch("crp/NAME", `{spec: {policy: {clusterNames: [NAME-1, NAME-2]}}}`)
 	s.eventually("both", s.tells("rp/NAME/NAME", strings.Join([]string{all + "Applied=True ApplySucceeded, Available=True ResourceAvailable", there(1), there(2)}, "\n")))
 }
 
-// TestAnOverrideThatLeavesAMemberNothing: a member on which an override deletes everything has got all that it is to get.
+// TestAnOverrideThatLeavesAMemberNothing: a member on which an override deletes everything is
+// complete.
 func TestAnOverrideThatLeavesAMemberNothing(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -56,8 +58,8 @@ func TestAnOverrideThatLeavesAMemberNothing(t *testing.T) {
 	}
 }
 
-// TestMembersThatLeaveAndJoinAgain: what is placed stays on members that leave the fleet, the placement names none of them, and
-// all have everything again once they have joined.
+// TestMembersThatLeaveAndJoinAgain: placed objects stay on members that leave the fleet, and the
+// placement names none of these members. After they join again, all have everything again.
 func TestMembersThatLeaveAndJoinAgain(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The status of a placement with statusReportingScope NamespaceAccessible stands in the namespace that it selects, too, as
-// far as it is about that, and goes with the placement. Another namespace cannot be selected any more.
+// If a placement has statusReportingScope NamespaceAccessible, the part of its status about the
+// selected namespace is also in that namespace, and is deleted with the placement. Another
+// namespace can no longer be selected.
 func TestAStatusIsShownInTheNamespaceThatIsSelected(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
@@ -78,7 +79,7 @@ spec:
 		}
 		replica, _, _ := unstructured.NestedMap(u.Object, "sourceStatus")
 		whole, _, _ := unstructured.NestedMap(placed.Object, "status")
-		for _, st := range []map[string]any{replica, whole} { // as far as it is not about what is elsewhere
+		for _, st := range []map[string]any{replica, whole} { // without the parts about other objects
 			delete(st, "selectedResources")
 			delete(st, "selectedResourcesTotal")
 			conditions, _, _ := unstructured.NestedSlice(st, "conditions")
@@ -124,7 +125,7 @@ spec:
 	}
 }
 
-// An object of that name that another client made is left alone, and the placement says so.
+// An object of that name from another client is not changed, and the placement reports it.
 func TestAStatusInANamespaceDoesNotReplaceAnothersObject(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)

@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestAnOverrideThatIsMadeAgainIsCountedAgain: the versions of an override are counted from 0 where another one had its name
-// before and no snapshot needs a version of that, also where the hub did not see it go; where one does, they are counted on.
+// TestAnOverrideThatIsMadeAgainIsCountedAgain: the versions of an override are counted from 0 if an
+// earlier override had its name and no snapshot needs a version of that one, even if the hub did
+// not see the deletion. If a snapshot needs one, the count continues.
 func TestAnOverrideThatIsMadeAgainIsCountedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		needed bool

@@ -16,9 +16,10 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 )
 
-// TestCrashAtEveryWriteOfAnOverride changes an override twice under a hub that dies at every write that it
-// makes for that, to its store or to the API server, before it or after it. The next one ends with the
-// versions in order, each index used once, and the last one as the latest.
+// TestCrashAtEveryWriteOfAnOverride changes an override twice with a hub that dies at one of its
+// writes, to its store or to the API server, before or after the write. The test repeats that for
+// every write. The next hub ends with the versions in order, each index used once, and the last one
+// as the latest.
 func TestCrashAtEveryWriteOfAnOverride(t *testing.T) {
 	s := newStale(t)
 	s.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
@@ -50,7 +51,7 @@ func TestCrashAtEveryWriteOfAnOverride(t *testing.T) {
 	}
 }
 
-// sawVersion shows a hub an override with a value, and the versions that the API server has of it.
+// sawVersion shows a hub an override with a value, and its versions on the API server.
 func (s *stale) sawVersion(h *hub.Stale, name, value string) {
 	s.t.Helper()
 	o := s.parse(`
@@ -74,8 +75,8 @@ spec:
 
 const parentOverride = "kubernetes-fleet.io/parent-resource-override="
 
-// wantVersions fails unless the versions are those that the hub which died has shown, in order, and the second
-// one is the latest.
+// wantVersions fails unless the versions are the ones that the dead hub showed, in order, and the
+// second one is the latest.
 func (s *stale) wantVersions(name string) {
 	s.t.Helper()
 	list, err := s.on(s.client, "ros", s.name).List(s.t.Context(), metav1.ListOptions{LabelSelector: parentOverride + name})
@@ -120,13 +121,13 @@ func (s *stale) hubWith(f *fuse, change ...func(*hub.Config)) *hub.Stale {
 	return out
 }
 
-// fuse ends a process at a write, by failing that one and all after it; the one
-// itself lands or not. It never does where at is 0.
+// fuse simulates the death of a process at a write: this write and all later ones fail. lands
+// reports whether the write itself takes effect. If at is 0, the process never dies.
 type fuse struct {
 	at    int64
 	lands bool
 	count atomic.Int64
-	// paths are parts of those where a write to the API server counts; none means
+	// paths are parts of the paths of counted writes to the API server; none means
 	// overridesnapshots.
 	paths []string
 }
@@ -141,7 +142,7 @@ func (f *fuse) counts(r *http.Request) bool {
 
 var errFuse = errors.New("the process has ended")
 
-// write makes a write, unless the process has ended.
+// write performs a write, unless the process has died.
 func (f *fuse) write(do func() error) error {
 	n := f.count.Add(1)
 	switch {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// wholeStatus is all that a placement tells, in a line for the placement and one for each cluster, and wrong where a
-// condition is about another generation.
+// wholeStatus returns the whole status of a placement, with one line for the placement and one for
+// each cluster. It returns an error if a condition is about another generation.
 func (s *scenario) wholeStatus(what string) (string, error) {
 	u, err := s.get(what)
 	if err != nil {
@@ -69,7 +69,8 @@ func (s *scenario) tells(what, want string) func() error {
 	}
 }
 
-// available is the whole status of the placement once all clusters have the snapshot that is shown with the index.
+// available is the whole status of the placement once all clusters have the snapshot with the shown
+// index.
 func available(index string, clusters int, clusterwide, namespaced string) string {
 	const resources = "[Namespace /NAME ConfigMap NAME/config]"
 	overridden := "OverriddenSucceeded"
@@ -85,7 +86,8 @@ func available(index string, clusters int, clusterwide, namespaced string) strin
 	return strings.Join(lines, "\n")
 }
 
-// overrideAll makes the override NAME-name of the objects of the placement, a ResourceOverride of the ConfigMap alone.
+// overrideAll creates the override NAME-name of all objects of the placement. A ResourceOverride is
+// only about the ConfigMap.
 func (s *scenario) overrideAll(kind, name string, rules ...string) {
 	s.Helper()
 	namespace, selectors := "", `clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]`
@@ -96,7 +98,7 @@ func (s *scenario) overrideAll(kind, name string, rules ...string) {
   spec: {placement: {name: NAME}, ` + selectors + `, policy: {overrideRules: [` + strings.Join(rules, ", ") + `]}}}`)
 }
 
-// onAll is a rule that sets something on all members, annotate one that gives objects an annotation.
+// onAll is a rule that sets a value on all members. annotate is a rule that annotates objects.
 func onAll(path, value string) string {
 	return `{clusterSelector: {clusterSelectorTerms: []}, overrideType: JSONPatch, jsonPatchOverrides: [{op: add, path: ` + path + `, value: ` + value + `}]}`
 }
@@ -105,8 +107,9 @@ func annotate(value string) string {
 	return onAll("/metadata/annotations", `{"example.com/o": `+value+`}`)
 }
 
-// TestOverridesHaveNoIndex: a change of overrides alone reaches the members, and is shown in the versions of the overrides; the
-// index of the resources and the object that shows them stay, as in KubeFleet. A change of the resources has the next index.
+// TestOverridesHaveNoIndex: a change of overrides alone reaches the members, and appears in the
+// versions of the overrides. As in KubeFleet, the index of the resources and the object that shows
+// them do not change. A change of the resources has the next index.
 func TestOverridesHaveNoIndex(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -137,7 +140,7 @@ func TestOverridesHaveNoIndex(t *testing.T) {
 	s.overrideAll("ResourceOverride", "o", annotate("first"))
 	s.eventually("the override", s.tells("crp/NAME", available("0", 2, "[]", "[NAME/NAME-o-0]")))
 	if err := annotated("first")(); err != nil {
-		t.Error(err) // the status says that it is there
+		t.Error(err) // the status reports that it is there
 	}
 	s.overrideAll("ResourceOverride", "o", annotate("second"))
 	s.eventually("the next version", s.tells("crp/NAME", available("0", 2, "[]", "[NAME/NAME-o-1]")))
@@ -170,8 +173,9 @@ func TestOverridesHaveNoIndex(t *testing.T) {
 	s.snapshots("0", "1")
 }
 
-// TestOverridesThatBreakWhatIsPlaced: an update by overrides that cannot be carried out begins with as many clusters as are updated
-// at a time, which say why, and changes nothing on any member; without them everything is as before.
+// TestOverridesThatBreakWhatIsPlaced: an update with overrides that cannot be carried out begins
+// with as many clusters as are updated at a time. They report the reason, and nothing changes on
+// any member. Without these overrides everything is as before.
 func TestOverridesThatBreakWhatIsPlaced(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -211,8 +215,9 @@ func TestOverridesThatBreakWhatIsPlaced(t *testing.T) {
 	s.eventually("everything again", s.tells("crp/NAME", available("0", 2, "[]", "[]")))
 }
 
-// TestARunOfAnIndexBringsTheLastOverridesOfIt: under External, too, overrides have no index. A run takes the overrides that are
-// there, one of an index brings what was last shown with that, and an index that there is not is refused.
+// TestARunOfAnIndexBringsTheLastOverridesOfIt: under External, too, overrides have no index. A run
+// takes the current overrides. A run with an index takes the last overrides that were shown with
+// that index, and a run with an unknown index is refused.
 func TestARunOfAnIndexBringsTheLastOverridesOfIt(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")

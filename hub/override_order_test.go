@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// TestOverridesApplyFromTheFirst: a placement and a run have the overrides that were made before them, also where the hub is told
-// of the placement or the run first.
+// TestOverridesApplyFromTheFirst: a placement and a run have the overrides that were created before
+// them, even if the hub sees the placement or the run first.
 func TestOverridesApplyFromTheFirst(t *testing.T) {
 	t.Parallel()
 	override := func(value string) string {
@@ -36,7 +36,7 @@ spec:
 				w.run(w.name+"-old", "")
 				w.await("csur", w.name+"-old", "Succeeded", "True")
 			}
-			// The watch of overrides tells nothing any more; what is asked for is answered.
+			// The watch of overrides reports nothing any more; lists are answered.
 			blind := func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 				if kubeenv.CallOf(r).Verb == "list" && strings.Contains(r.Header.Get("Accept"), "PartialObjectMetadata") {
 					return next.RoundTrip(r)

@@ -12,9 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestVersionsOfAnOverride: each change of an override is shown, the last ten of them, and none that a
-// snapshot has frozen is dropped, though the override is deleted. One that somebody changes or deletes is made
-// again where it is the latest.
+// TestVersionsOfAnOverride: each of the last ten changes of an override is shown. A version that a
+// snapshot has frozen is never dropped, even if the override is deleted. The latest version is
+// created again after another client changed or deleted it.
 func TestVersionsOfAnOverride(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -50,8 +50,9 @@ func TestVersionsOfAnOverride(t *testing.T) {
 	s.eventually("the placement to be gone", s.gone(s.admin, "crp/NAME"))
 }
 
-// TestAnEnvelopeAndANamespaceAlone: members get what is in an envelope, which takes no effect on the hub,
-// and of a namespace with scope NamespaceWithResourceSelectors what selectors pick.
+// TestAnEnvelopeAndANamespaceAlone: members receive the content of an envelope, which has no effect
+// on the hub. From a namespace with scope NamespaceWithResourceSelectors they receive the objects
+// that selectors pick.
 func TestAnEnvelopeAndANamespaceAlone(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("not placed")
@@ -83,8 +84,9 @@ spec:
 	s.eventually("a change in the envelope on the member", s.has(1, "enveloped", "v7"))
 }
 
-// TestAnObjectWithoutANameInAnEnvelope: what has a generateName and no name is on no member, what else is in the envelope
-// is, and the placement names the object, its envelope and KubeFleet's reason until it is gone.
+// TestAnObjectWithoutANameInAnEnvelope: an object with generateName and no name is on no member;
+// the other objects of its envelope are. The placement names the object, its envelope and
+// KubeFleet's reason until the object is removed.
 func TestAnObjectWithoutANameInAnEnvelope(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -119,7 +121,7 @@ spec:
 	s.eventually("what is selected without a cluster", s.failing("", selected))
 }
 
-// versions are the indexes of the versions of the override NAME-o, ascending.
+// versions returns the indexes of the versions of the override NAME-o, ascending.
 func (s *scenario) versions() []string {
 	ros, _ := s.on(s.admin, "ros/NAME/x")
 	list, err := ros.List(context.WithoutCancel(s.Context()), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-resource-override=NAME-o")})
@@ -134,7 +136,7 @@ func (s *scenario) versions() []string {
 	return out
 }
 
-// latestVersion is whether the version of the override NAME-o of that index, and no other, is the latest.
+// latestVersion checks that only the version with that index of the override NAME-o is the latest.
 func (s *scenario) latestVersion(index int) func() error {
 	return func() error {
 		ros, _ := s.on(s.admin, "ros/NAME/x")

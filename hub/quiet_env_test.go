@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// tally counts requests by what they are about. Records of the engine have their keys.
+// tally counts requests by their target. Records of the engine appear with their keys.
 type tally struct {
 	mu    sync.Mutex
 	calls map[string]int
@@ -47,7 +47,7 @@ type tallied func(*http.Request) (*http.Response, error)
 
 func (f tallied) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// recordKey is the key of the record that a Secret of this name is, if it is one.
+// recordKey returns the key of the record in a Secret of this name, if it has one.
 func recordKey(name string) string {
 	text, _ := strings.CutPrefix(name, "r-")
 	key, err := base32.HexEncoding.WithPadding(base32.NoPadding).DecodeString(strings.ToUpper(text))
@@ -57,7 +57,8 @@ func recordKey(name string) string {
 	return string(key)
 }
 
-// in returns how many requests there are within a time, those about names with a suffix apart, and the most frequent.
+// in returns the number of requests within a time, the number of requests whose names have a
+// suffix, and the most frequent requests.
 func (c *tally) in(d time.Duration, apart string) (rest, some int, most string) {
 	c.mu.Lock()
 	c.calls = nil
@@ -80,11 +81,13 @@ func (c *tally) in(d time.Duration, apart string) (rest, some int, most string) 
 	return rest, some, lines.String()
 }
 
-// TestAHubIsQuiet: an idle hub with 25 placements that are watched for drift makes at most 80 requests a minute to its API
-// server, and one with six placements that are stuck besides at most 160; its members get hardly any.
+// TestAHubIsQuiet: an idle hub with 25 placements whose drift is watched makes at most 80 requests
+// a minute to its API server. With six additional placements that are stuck it makes at most 160.
+// Its members get hardly any.
 func TestAHubIsQuiet(t *testing.T) {
 	w := newHubEnv(t, 3)
-	w.create(memberOf(w.name+"-gone", nil)) // which cannot be reached, as the hub knows when requests are counted
+	// it cannot be reached, and the hub knows that before the requests are counted
+	w.create(memberOf(w.name+"-gone", nil))
 	var onHub, onMembers tally
 	w.start("hub", func(c *hub.Config) {
 		c.LeaseDuration, c.AlwaysLead, c.Collect, c.MemberNamespaces = 15*time.Second, false, 0, true
@@ -115,7 +118,7 @@ spec:
 		w.await("crp", fmt.Sprintf("%s-%d", w.name, i), "ClusterResourcePlacementAvailable", "True")
 	}
 	const window = 30 * time.Second
-	time.Sleep(45 * time.Second) // the members are measured, and the hub takes that in
+	time.Sleep(45 * time.Second) // the members are measured, and the hub processes the result
 	if n, _, most := onHub.in(window, ""); n > 40 {
 		t.Errorf("an idle hub makes %d requests in %v:%s", n, window, most)
 	} else {
@@ -136,9 +139,10 @@ spec:
 	}
 }
 
-// stick makes five placements that cannot come further: of a kind that does not exist, to a cluster that does not, to a member
-// that cannot be reached, of an object that the member refuses, and of a Deployment that never becomes available. A sixth
-// picks all members: one cannot be reached, and on the others another placement has its objects.
+// stick makes six placements that cannot continue: of a kind that does not exist; to a cluster that
+// does not exist; to a member that cannot be reached; of an object that the member refuses; and of
+// a Deployment that never becomes available. The sixth picks all members: one cannot be reached,
+// and on the others another placement has its objects.
 func (w *hubEnv) stick() {
 	w.t.Helper()
 	for _, text := range []string{

@@ -17,9 +17,9 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 )
 
-// A placement that is deleted while a member is down goes when the deadline has
-// passed, and says what it left where: in its status, in an Event and in the log.
-// When the member comes back nothing is applied there again.
+// A placement that is deleted while a member is down disappears after the deadline. Its status, an
+// Event and the log name the remaining objects and their clusters. When the member returns, nothing
+// is applied there again.
 func TestAPlacementIsDeletedWhileAMemberIsDown(t *testing.T) {
 	t.Parallel()
 	t.Run("without a controller manager", func(t *testing.T) { deleteWithAMemberDown(t, newHubEnv(t, 2)) })
@@ -41,7 +41,7 @@ func startControllers(t *testing.T, name string) {
 	}
 }
 
-// controllers are the servers that have them, by name.
+// controllers has the servers that run controllers, by name.
 var controllers sync.Map
 
 func deleteWithAMemberDown(t *testing.T, w *hubEnv) {
@@ -84,8 +84,8 @@ func deleteWithAMemberDown(t *testing.T, w *hubEnv) {
 	w.lawOfRest(down)
 }
 
-// downUntilTheEnd kills a member's API server, which is started again when the test
-// is over at the latest.
+// downUntilTheEnd kills a member's API server. It is started again at the end of the test at the
+// latest.
 func (w *hubEnv) downUntilTheEnd(m *member) {
 	w.t.Helper()
 	w.t.Cleanup(func() {
@@ -98,8 +98,8 @@ func (w *hubEnv) downUntilTheEnd(m *member) {
 	}
 }
 
-// saysOf is an error unless the status of the placement says that it is being
-// deleted and names the cluster.
+// saysOf returns an error unless the status of the placement reports its deletion and names the
+// cluster.
 func (w *hubEnv) saysOf(cluster string) error {
 	obj, err := w.at("crp").Get(w.t.Context(), w.name, getOptions())
 	if err != nil {
@@ -115,7 +115,7 @@ func (w *hubEnv) saysOf(cluster string) error {
 	return fmt.Errorf("status.deletion is %v", told)
 }
 
-// leftBehind is an error unless an Event says that something was left on a cluster.
+// leftBehind returns an error unless an Event reports that objects were left on a cluster.
 func (w *hubEnv) leftBehind(cluster string) error {
 	events, err := w.kube.CoreV1().Events("").List(w.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + w.name})
 	if err != nil {
@@ -132,8 +132,8 @@ func (w *hubEnv) leftBehind(cluster string) error {
 	return errors.New("the Events are " + strings.Join(got, "; "))
 }
 
-// lawOfRest: a member that came back after the placement went is left alone, and
-// still has what was left there.
+// lawOfRest: a member that returns after the placement was deleted is not changed, and still has
+// its objects.
 func (w *hubEnv) lawOfRest(m *member) {
 	w.t.Helper()
 	before := len(m.audit.writes("", ""))

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Of two hubs one leads and the other waits. Whichever leads is killed in the
-// middle of what it does, and the other carries on.
+// Of two hubs, one leads and the other waits. The leader is killed in the middle of its work, and
+// the other hub continues it.
 func TestTheOtherHubCarriesOn(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 3)
@@ -31,9 +31,9 @@ func TestTheOtherHubCarriesOn(t *testing.T) {
 	p.verify()
 }
 
-// A hub that was frozen for longer than its lease, and wakes up while another one
-// leads, is refused: by the members once the other one wrote there, in the store by
-// the revision of what it read before.
+// A hub was frozen for longer than its lease, and wakes while another hub leads. Its writes are
+// refused: by the members once the other hub has written there, and by the store because of the
+// revision of its earlier reads.
 func TestAHubThatWasFrozenIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 3)
@@ -50,7 +50,7 @@ func TestAHubThatWasFrozenIsRefused(t *testing.T) {
 		pair = slices.DeleteFunc(pair, func(c *child) bool { return c == leader })
 		w.leader(pair)
 		if i%2 == 0 {
-			<-during // the other one ends what this one began
+			<-during // the other hub finishes the work of this one
 		}
 		leader.wake()
 		woken := time.Now()
@@ -63,7 +63,7 @@ func TestAHubThatWasFrozenIsRefused(t *testing.T) {
 	p.verify()
 }
 
-// rounds is how often something is done.
+// rounds returns the number of repetitions.
 func rounds(few, many int) int {
 	if soaks() {
 		return many
@@ -71,7 +71,7 @@ func rounds(few, many int) int {
 	return few
 }
 
-// rounds plays one round, and closes the channel when it is over.
+// rounds plays one round, and closes the channel at its end.
 func (p *crashScenario) rounds() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
@@ -99,8 +99,8 @@ func (w *hubEnv) leader(of []*child) (leader *child) {
 	return leader
 }
 
-// lawOfTheFrozen: after another hub has written to a member since it was frozen, a
-// hub changes nothing there, unless it leads again.
+// lawOfTheFrozen: if another hub has written to a member since a hub was frozen, that hub changes
+// nothing there unless it leads again.
 func (w *hubEnv) lawOfTheFrozen(name string, frozen, woken time.Time) {
 	w.t.Helper()
 	again := w.leadsAgain(name, woken)
@@ -128,7 +128,7 @@ func (w *hubEnv) lawOfTheFrozen(name string, frozen, woken time.Time) {
 	w.t.Logf("%s was frozen for %v, and sent %d writes to members before it noticed", name, woken.Sub(frozen), sent)
 }
 
-// leadsAgain is when a hub got the lease back after a time, or far in the future.
+// leadsAgain returns when a hub got the lease back after a time, or a time far in the future.
 func (w *hubEnv) leadsAgain(name string, after time.Time) time.Time {
 	for _, write := range w.audit.writes("leases", w.name+"-hub") {
 		if write.Agent == name && write.done() && write.Begun.After(after) {

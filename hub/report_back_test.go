@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// mirroring is a placement of namespace NAME on the cluster NAME-1, whose status comes back to a destination.
+// mirroring is a placement of the namespace NAME on the cluster NAME-1, with its status reported to
+// a destination.
 func mirroring(destination string) string {
 	return `
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -23,7 +24,7 @@ spec:
   strategy: {type: External, reportBackStrategy: {type: Mirror, destination: ` + destination + `}}`
 }
 
-// runsReplicas gives the Deployment on the first member a status.
+// runsReplicas sets the status of the Deployment on the first member.
 func (s *scenario) runsReplicas(replicas int64) {
 	s.Helper()
 	s.eventually("the status of the Deployment on the member", func() error {
@@ -42,7 +43,7 @@ func (s *scenario) runsReplicas(replicas int64) {
 	})
 }
 
-// replicas are those that the status of the Deployment has on the hub, -1 where it has no status.
+// replicas returns the replicas in the status of the Deployment on the hub, or -1 without a status.
 func (s *scenario) replicas() int64 {
 	u, err := s.get("deploy/NAME/app")
 	if err != nil {
@@ -64,9 +65,10 @@ func (s *scenario) reports(want int64) func() error {
 	}
 }
 
-// TestAStatusComesBackToItsOriginal: with reportBackStrategy OriginalResource the object on the hub gets the status that it has on
-// the one cluster, and nothing else of it is changed; it follows, until the placement does not ask for it any more. An object
-// that was made again as another one gets nothing until it is on the cluster.
+// TestAStatusComesBackToItsOriginal: with reportBackStrategy OriginalResource, the object on the
+// hub receives the status that it has on the one cluster, and nothing else of it changes. The
+// status follows until the placement no longer requests it. An object that was created again
+// receives nothing until it is on the cluster.
 func TestAStatusComesBackToItsOriginal(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.apply(deployment)
@@ -128,8 +130,9 @@ func TestAStatusComesBackToItsOriginal(t *testing.T) {
 	s.stays("the status to stay", 4*time.Second, s.reports(5))
 }
 
-// TestAStatusThatDoesNotComeBackIsTold: where a policy may pick more than one cluster, and with WorkAPI, nothing is written, and an
-// Event of the placement says why; the placement is served all the same.
+// TestAStatusThatDoesNotComeBackIsTold: if a policy may pick more than one cluster, and with
+// WorkAPI, nothing is written, and an Event of the placement gives the reason. The placement is
+// served all the same.
 func TestAStatusThatDoesNotComeBackIsTold(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")

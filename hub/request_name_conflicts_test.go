@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// asks plays a placement of one member with two strategies: one asks before its stage s1, and one after it.
+// asks plays a placement of one member with two strategies: one with an approval before its stage
+// s1, and one with an approval after it.
 func asks(t *testing.T, open func(*testing.T) *sharedCluster) *scenario {
 	s := newScenario(t, open, 1)
 	s.put("v1")
@@ -28,8 +29,8 @@ func (s *scenario) by(run, strategy string) {
 	s.apply(runOf(run, "placementName: NAME, stagedRolloutStrategyName: NAME-"+strategy))
 }
 
-// The requests of two runs have two names by the naming of KubeFleet 0.18, whatever the names of the runs and on whichever
-// side of a stage they ask.
+// With the naming of KubeFleet 0.18, the requests of two runs have different names, for any names
+// of the runs and on either side of a stage.
 func TestTheRequestsOfTwoRunsHaveTwoNames(t *testing.T) {
 	s := asks(t, openKubeFleet018)
 	s.by("x-before", "late")
@@ -48,7 +49,7 @@ func (s *scenario) remove(what string) {
 	s.eventually(what+" to be gone", s.gone(s.admin, what))
 }
 
-// same is an error unless a request is the object that it was.
+// same returns an error unless a request is still the same object.
 func (s *scenario) same(what string, uid types.UID) error {
 	u, err := s.get(what)
 	if err == nil && u.GetUID() != uid {
@@ -57,8 +58,8 @@ func (s *scenario) same(what string, uid types.UID) error {
 	return err
 }
 
-// The request of a run before a stage may have the name of the one of another run after it. The first one stays, and the run
-// that needs the name says why it waits until that is gone.
+// The request of a run before a stage may have the same name as the request of another run after
+// it. The first request stays, and the run that needs the name reports why it waits.
 func TestARequestWithTheNameOfAnotherRunsWaits(t *testing.T) {
 	s := asks(t, openVouched)
 	request := "careq/NAME-x-before-s1"
@@ -77,7 +78,8 @@ func TestARequestWithTheNameOfAnotherRunsWaits(t *testing.T) {
 	s.comes("csur/NAME-x", "Succeeded", "True", "")
 }
 
-// An object that has the name of a request which was decided, and that the hub did not make, is not told that it was.
+// An object with the name of a decided request that the hub did not create is not marked as
+// accepted.
 func TestARequestThatTheHubDidNotMakeIsNotAccepted(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	s.approved("careq/NAME-a-s1")
@@ -90,7 +92,8 @@ func TestARequestThatTheHubDidNotMakeIsNotAccepted(t *testing.T) {
 	})
 }
 
-// An answer that is in a request when that is deleted with its run is lost, and an Event on either says whose it was.
+// An answer in a request that is deleted with its run is lost, and an Event on both names its
+// author.
 func TestAnAnswerThatIsDeletedWithItsRunIsTold(t *testing.T) {
 	w := newHubEnv(t, 1)
 	w.place("v1")

@@ -19,9 +19,10 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestCrashAtEveryWriteOfTheObjectOfARollback asks by spec.state for the rollback of a run, of a hub that
-// dies at every write that it makes for that, to its store or to the API server, before it or after it. The
-// next one ends with one run that takes back, with one object and one request, as if nobody had died.
+// TestCrashAtEveryWriteOfTheObjectOfARollback requests the rollback of a run by spec.state. The hub
+// dies at one of its writes, to its store or to the API server, before or after the write; the test
+// repeats that for every write. The next hub ends with one rollback, one object and one request, as
+// if no hub had died.
 func TestCrashAtEveryWriteOfTheObjectOfARollback(t *testing.T) {
 	s := newTakingBack(t)
 	for _, lands := range []bool{false, true} {
@@ -40,8 +41,9 @@ func TestCrashAtEveryWriteOfTheObjectOfARollback(t *testing.T) {
 	}
 }
 
-// TestARollbackThatEndedUntoldIsTold: a hub that died once the engine was asked finds, started again when all
-// is over, that the run was taken back, and does not ask for that once more.
+// TestARollbackThatEndedUntoldIsTold: a hub dies after it has requested the rollback from the
+// engine, and is started again after the end of the rollback. It sees the rollback and does not
+// request it again.
 func TestARollbackThatEndedUntoldIsTold(t *testing.T) {
 	s := newTakingBack(t)
 	strategy := takenBackBy()
@@ -56,8 +58,8 @@ func TestARollbackThatEndedUntoldIsTold(t *testing.T) {
 	s.wantRollback(run)
 }
 
-// newTakingBack is a stale hub whose engine runs on one cluster in memory, which has the first of two
-// snapshots.
+// newTakingBack returns a stale hub whose engine runs on one cluster in memory. The cluster has the
+// first of two snapshots.
 func newTakingBack(t *testing.T) *stale {
 	t.Helper()
 	w := newHubEnv(t, 0)
@@ -90,7 +92,7 @@ func newTakingBack(t *testing.T) *stale {
 	return s
 }
 
-// takenBackBy is a strategy that asks before it takes back.
+// takenBackBy returns a strategy whose rollback needs an approval.
 func takenBackBy() stages.Strategy {
 	return stages.Strategy{
 		Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}},
@@ -98,7 +100,7 @@ func takenBackBy() stages.Strategy {
 	}
 }
 
-// captured waits until the source gives the snapshot of an index.
+// captured waits until the source yields the snapshot with an index.
 func (s *stale) captured(index int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprint("snapshot ", index), func() error {
@@ -130,8 +132,8 @@ func (s *stale) completed(run string) {
 	})
 }
 
-// roll brings the second snapshot by a run that has an object, whose spec asks for a rollback then, in its
-// second generation.
+// roll rolls out the second snapshot with a run that has an object. The second generation of its
+// spec then requests a rollback.
 func (s *stale) roll(run string, strategy stages.Strategy) {
 	s.t.Helper()
 	obj := s.create(s.runOf(run, ""))
@@ -140,7 +142,7 @@ func (s *stale) roll(run string, strategy stages.Strategy) {
 	s.patch("csur", run, `{"spec":{"state":"Rollback"}}`)
 }
 
-// showsRollback has a hub do what there is to do, until it is dead or both objects tell of the rollback.
+// showsRollback lets a hub work until it is dead or both objects show the rollback.
 func (s *stale) showsRollback(h *hub.Stale, run string, dead func() bool) {
 	s.t.Helper()
 	back := run + "-rollback"
@@ -163,7 +165,7 @@ func (s *stale) showsRollback(h *hub.Stale, run string, dead func() bool) {
 	})
 }
 
-// look shows a hub a run and its requests as they are now.
+// look shows the current objects of a run and its requests to a hub.
 func (s *stale) look(h *hub.Stale, run string) error {
 	obj, err := s.at("csur").Get(s.t.Context(), run, getOptions())
 	if apierrors.IsNotFound(err) {
@@ -194,7 +196,7 @@ func (s *stale) tells(run, kind, status string) error {
 	return nil
 }
 
-// wantRollback fails unless there is one run that takes a run back, with one object.
+// wantRollback fails unless a run has exactly one rollback, with one object.
 func (s *stale) wantRollback(run string) {
 	s.t.Helper()
 	back := run + "-rollback"
@@ -217,7 +219,7 @@ func (s *stale) wantRollback(run string) {
 	}
 }
 
-// wantOneRollback is wantRollback of one that has a request, which it approves.
+// wantOneRollback is wantRollback for a rollback that has a request, which it approves.
 func (s *stale) wantOneRollback(run string) {
 	s.t.Helper()
 	s.wantRollback(run)

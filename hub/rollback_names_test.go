@@ -12,13 +12,13 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// padded is a name of so many characters that begins with another one.
+// padded returns name, extended to the number of characters.
 func padded(name string, characters int) string {
 	return name + strings.Repeat("x", characters-len(name))
 }
 
-// longSpace begins a story in a namespace of 55 characters with a placement p, a strategy s that asks for an
-// approval before it takes back, and v1 on its member by run first.
+// longSpace begins a story in a namespace of 55 characters. It has a placement p, a strategy s with
+// an approval before a rollback, and v1 on its member, brought by the run first.
 func longSpace(t *testing.T) *scenario {
 	t.Helper()
 	t.Parallel()
@@ -50,7 +50,7 @@ metadata: {name: ` + run + `, namespace: NAME}
 spec: {placementName: p, stagedRolloutStrategyName: ` + strategy + `, state: Run}`)
 }
 
-// labelledAs checks that an object has the label that says which run it takes back.
+// labelledAs checks that an object has the label that names the run it rolls back.
 func (s *scenario) labelledAs(what, run string) func() error {
 	return func() error {
 		u, err := s.get(what)
@@ -64,9 +64,10 @@ func (s *scenario) labelledAs(what, run string) func() error {
 	}
 }
 
-// TestARollbackInALongNamespace: the engine's names of a run and of the one that takes it back are both cut.
-// That one has an object all the same: it is stopped, approved and resumed by it, it is made again when the
-// other run's is gone already, and deleted it goes for good.
+// TestARollbackInALongNamespace: the engine's names of a run and of its rollback are both cut. The
+// rollback has an object all the same. With the object it is stopped, approved and resumed. The
+// object is created again even if the other run's object is gone, and its deletion deletes the
+// rollback for good.
 func TestARollbackInALongNamespace(t *testing.T) {
 	s := longSpace(t)
 	run := padded("long-", 40)
@@ -110,8 +111,8 @@ func TestARollbackInALongNamespace(t *testing.T) {
 	s.stays("it is not made again", time.Second, s.gone(s.admin, back))
 }
 
-// TestOnlyTheNameOfTheRollbackIsCut: a run whose name is short, in a namespace that leaves no room for that
-// of its rollback.
+// TestOnlyTheNameOfTheRollbackIsCut: a run has a short name, in a namespace that leaves no room for
+// the name of its rollback.
 func TestOnlyTheNameOfTheRollbackIsCut(t *testing.T) {
 	s := longSpace(t)
 	s.begins("r", "first")
@@ -124,8 +125,8 @@ func TestOnlyTheNameOfTheRollbackIsCut(t *testing.T) {
 	s.eventually("the member to have v1", s.has(1, "config", "v1"))
 }
 
-// TestARollbackOfALongName: the longest names that runs of the cluster may have leave no room for what is
-// behind that of a rollback: it is cut, and has an object.
+// TestARollbackOfALongName: the longest possible names of cluster-scoped runs leave no room for the
+// suffix of a rollback. Its name is cut, and it has an object.
 func TestARollbackOfALongName(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken("", ", rollback: {}")

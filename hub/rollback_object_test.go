@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// asked answers as an API server that has nothing and takes everything, and remembers what it was asked.
+// asked is an API server that has no objects and accepts everything. It records its requests.
 type asked struct {
 	mu  sync.Mutex
 	all []string
@@ -45,7 +45,7 @@ func (a *asked) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// of are the requests that begin so.
+// of returns the requests with the prefix.
 func (a *asked) of(prefix string) (out []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -57,7 +57,7 @@ func (a *asked) of(prefix string) (out []string) {
 	return out
 }
 
-// lonely is a service that nobody runs: its API server is asked, and it has seen objects.
+// lonely returns a service that is not running and has seen the given objects, and its API server.
 func lonely(t *testing.T, seen ...*unstructured.Unstructured) (*service, *asked) {
 	t.Helper()
 	a := &asked{}
@@ -84,7 +84,7 @@ func lonely(t *testing.T, seen ...*unstructured.Unstructured) (*service, *asked)
 	return stale.s, a
 }
 
-// objectAt is the object of a run.
+// objectAt returns the object of a run.
 func objectAt(k api.Key) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
 	u.SetGroupVersionKind(api.ScopeOf(k).GVK(api.RunKind))
@@ -94,7 +94,7 @@ func objectAt(k api.Key) *unstructured.Unstructured {
 	return u
 }
 
-// woken are the objects that a queue was given since it was asked before, for which it puts another queue in its place.
+// woken returns the keys that a queue has received since the last call, and replaces the queue.
 func woken(at **reconcile.Queue[api.Key]) (out []api.Key) {
 	q := *at
 	*at = listening()
@@ -112,10 +112,10 @@ func woken(at **reconcile.Queue[api.Key]) (out []api.Key) {
 	return out
 }
 
-// listener is the key of what a queue that listens calls with each key.
+// listener is the context key of the function that a listening queue calls with each key.
 type listener struct{}
 
-// listening returns a queue that calls what its context has.
+// listening returns a queue that calls the function in its context.
 func listening() *reconcile.Queue[api.Key] {
 	return reconcile.New(reconcile.Options[api.Key]{Workers: 1, Reconcile: func(ctx context.Context, k api.Key) (time.Duration, error) {
 		ctx.Value(listener{}).(func(api.Key))(k)
@@ -123,15 +123,15 @@ func listening() *reconcile.Queue[api.Key] {
 	}})
 }
 
-// rollbackFor is what the engine says of a run that takes back the one of an object.
+// rollbackFor returns the engine's status of the rollback of an object's run.
 func rollbackFor(of api.Key) fleet.Status {
 	status := *statusOfRollback(of, 1)
 	status.Run.UID, status.Owner = "uid-of-the-run", "uid-of-"+of.Name
 	return status
 }
 
-// TestTheObjectOfARollbackWakesTheOtherRun: its condition says whether there is one, so it is asked for when
-// the object is made, and when its name turns out to be taken.
+// TestTheObjectOfARollbackWakesTheOtherRun: its condition reports whether there is a rollback. So
+// the other run is enqueued when the object is created, and when its name turns out to be taken.
 func TestTheObjectOfARollbackWakesTheOtherRun(t *testing.T) {
 	for _, of := range []api.Key{{Name: "r"}, {Namespace: "web", Name: "r"}, {Namespace: longNamespace, Name: "r"}, {Namespace: longNamespace, Name: "a-name-that-is-cut"}} {
 		back := api.Key{Namespace: of.Namespace, Name: of.Name + "-rollback"}
@@ -155,8 +155,8 @@ func TestTheObjectOfARollbackWakesTheOtherRun(t *testing.T) {
 	}
 }
 
-// TestARunWithoutAnObjectIsLookedFor: what the engine's name tells at once, and what was cut by the record of
-// the run.
+// TestARunWithoutAnObjectIsLookedFor: the object of a run is found from the engine's name, or from
+// the record of the run if the name was cut.
 func TestARunWithoutAnObjectIsLookedFor(t *testing.T) {
 	s, _ := lonely(t)
 	for name, want := range map[string][]api.Key{"r": {{Name: "r"}}, "n.web.r": {{Namespace: "web", Name: "r"}}, kubefleet.EngineName(longNamespace, "a-run-name"): nil, "r.1.p": nil} {
@@ -170,8 +170,9 @@ func TestARunWithoutAnObjectIsLookedFor(t *testing.T) {
 	}
 }
 
-// TestTheSealTellsTheObjectOfARollback: a copy under another name or in another namespace, what was sealed
-// for another run, and a name that matches without a seal, are not that object, whatever their labels say.
+// TestTheSealTellsTheObjectOfARollback: a copy with another name or in another namespace, an object
+// that was sealed for another run, and an object with a matching name but no seal are not the
+// object of the rollback, whatever their labels are.
 func TestTheSealTellsTheObjectOfARollback(t *testing.T) {
 	s, _ := lonely(t)
 	of := api.Key{Namespace: "web", Name: "r"}
@@ -205,8 +206,8 @@ func TestTheSealTellsTheObjectOfARollback(t *testing.T) {
 	}
 }
 
-// TestTheLabelOfARollbackIsPutBack: where it is missing or another one, and not where it is right, nor on
-// the object of any other run.
+// TestTheLabelOfARollbackIsPutBack: the label is restored if it is missing or wrong. If it is
+// right, or the object belongs to another kind of run, nothing is written.
 func TestTheLabelOfARollbackIsPutBack(t *testing.T) {
 	of := api.Key{Namespace: longNamespace, Name: "a-name-that-is-cut"}
 	back := api.Key{Namespace: of.Namespace, Name: of.Name + "-rollback"}
@@ -226,10 +227,10 @@ func TestTheLabelOfARollbackIsPutBack(t *testing.T) {
 	}
 }
 
-// longNamespace has more characters than leave room for a rollback in a name of the engine.
+// longNamespace is so long that an engine name has no room for a rollback.
 var longNamespace = strings.Repeat("n", 55)
 
-// statusOfRollback is what the engine says of the nth run that takes back the one of an object.
+// statusOfRollback returns the engine's status of the nth rollback of an object's run.
 func statusOfRollback(of api.Key, n int) *fleet.Status {
 	run, title := kubefleet.EngineName(of.Namespace, of.Name), api.TitleOf(of)
 	return &fleet.Status{

@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// taken makes the placement and the strategy NAME with stages s1 and s2, what follows the name of the second
-// one and what follows the stages, and has v1 rolled out to both members by run NAME-a.
+// taken creates the placement and the strategy NAME with the stages s1 and s2. second is appended
+// to the second stage, and more to the stages. Then the run NAME-a rolls out v1 to both members.
 func (s *scenario) taken(second, more string) {
 	s.Helper()
 	s.put("v1")
@@ -52,7 +52,8 @@ func (s *scenario) bothHave(value string) {
 	})
 }
 
-// stagesOf are the stages of a run's status with their clusters and the snapshots that those go back to.
+// stagesOf returns the stages in a run's status, with their clusters and the snapshots to which
+// these return.
 func (s *scenario) stagesOf(run string) (out []string) {
 	s.Helper()
 	u, err := s.get(run)
@@ -73,9 +74,10 @@ func (s *scenario) stagesOf(run string) (out []string) {
 	return out
 }
 
-// TestARejectedRunIsRolledBackByARunOfItsOwn: a run that is rejected after its second stage is taken back by
-// itself. What does so is an object like that of any run: it shows its stages, asks for its approval, is
-// stopped and resumed by its state, and says which run it takes back, as that says which run does.
+// TestARejectedRunIsRolledBackByARunOfItsOwn: a run that is rejected after its second stage is
+// rolled back automatically. The object of the rollback is like that of any other run: it shows its
+// stages, requests its approval, and is stopped and resumed by its state. Both objects name each
+// other.
 func TestARejectedRunIsRolledBackByARunOfItsOwn(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken(", "+gate, ", rollback: {approval: {}}")
@@ -108,7 +110,7 @@ func TestARejectedRunIsRolledBackByARunOfItsOwn(t *testing.T) {
 	s.comes("csur/NAME-c", "Succeeded", "True", "")
 }
 
-// shown looks at the objects of a run and of the one that takes it back, and at what kubectl prints of them.
+// shown checks the objects of a run and of its rollback, and kubectl's output about them.
 func (s *scenario) shown() {
 	s.Helper()
 	back, err := s.get("csur/NAME-b-rollback")
@@ -133,8 +135,8 @@ func (s *scenario) shown() {
 	}
 }
 
-// TestAClusterThatFailsIsTheCauseOfARollback: a cluster that is not healthy before the deadline of the
-// strategy exceeds the budget of its stage, and the run is taken back, from that cluster too.
+// TestAClusterThatFailsIsTheCauseOfARollback: a cluster that is not healthy before the deadline of
+// the strategy exceeds the budget of its stage. The run is rolled back, also on that cluster.
 func TestAClusterThatFailsIsTheCauseOfARollback(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken("", ", progressDeadline: 5s, rollback: {causes: [BudgetExceeded]}")
@@ -150,8 +152,9 @@ func TestAClusterThatFailsIsTheCauseOfARollback(t *testing.T) {
 	})
 }
 
-// TestStateRollbackTakesARunBackOnce: spec.state Rollback takes back a run that has ended, by whom the server
-// authenticated, and a run that takes back, or whose strategy has no rollback, says why it is not.
+// TestStateRollbackTakesARunBackOnce: spec.state Rollback rolls back a run that has ended, on
+// behalf of the authenticated user. A rollback, and a run whose strategy has no rollback, report
+// why they are not rolled back.
 func TestStateRollbackTakesARunBackOnce(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken("", ", rollback: {causes: [Command], approval: {forbidStarter: true}}")
@@ -163,7 +166,7 @@ func TestStateRollbackTakesARunBackOnce(t *testing.T) {
 	s.eventually("the Event", func() error { return s.told("csur/NAME-a", "UpdateRunRollbackRefused") })
 	s.patch("csur/NAME-b", `{spec: {state: Rollback}}`)
 	s.comes("csur/NAME-b", "RollbackStarted", "True", "NAME-b-rollback")
-	s.approved("careq/NAME-b-rollback-before-s2") // by the one who asked for the rollback
+	s.approved("careq/NAME-b-rollback-before-s2") // by the user that requested the rollback
 	s.comes("careq/NAME-b-rollback-before-s2", "ApprovalAccepted", "False", "")
 	alice := s.as("alice", "slipway-approver")
 	s.eventually("alice to approve", func() error {
@@ -179,7 +182,8 @@ func TestStateRollbackTakesARunBackOnce(t *testing.T) {
 	s.comes("csur/NAME-b", "Succeeded", "True", "")
 }
 
-// TestStateRollbackEndsARunThatIsUnderWay: such a run fails, and no run begins with the state.
+// TestStateRollbackEndsARunThatIsUnderWay: a run under way then fails, and no run begins with that
+// state.
 func TestStateRollbackEndsARunThatIsUnderWay(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken(", beforeStageTasks: [{type: Approval}]", ", rollback: {newClusters: Leave}")
@@ -200,8 +204,8 @@ func TestStateRollbackEndsARunThatIsUnderWay(t *testing.T) {
 	}
 }
 
-// TestTheObjectOfARollbackIsAProjection: one that goes without its finalizer is made again and shows where
-// the run is; deleted as it should be, it goes with the run, and so it does for good.
+// TestTheObjectOfARollbackIsAProjection: an object that is removed without its finalizer is created
+// again and shows the progress. A regular deletion also deletes the run, for good.
 func TestTheObjectOfARollbackIsAProjection(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken(", "+gate, ", rollback: {approval: {}}")
@@ -238,7 +242,7 @@ func TestTheObjectOfARollbackIsAProjection(t *testing.T) {
 	}
 }
 
-// forceAway deletes an object that has no finalizers just then, without a question.
+// forceAway deletes an object that has no finalizers at that moment, without checks.
 func (s *scenario) forceAway(what string, obj *unstructured.Unstructured) {
 	s.Helper()
 	r, name := s.on(s.admin, what)
@@ -256,8 +260,8 @@ func (s *scenario) forceAway(what string, obj *unstructured.Unstructured) {
 	})
 }
 
-// TestAnObjectThatHasTheNameOfARollbackIsLeftAlone: the rollback goes on without an object, which the run
-// that is taken back says, and has one as soon as the name is free.
+// TestAnObjectThatHasTheNameOfARollbackIsLeftAlone: the rollback continues without an object, and
+// the run that it rolls back reports that. It gets an object as soon as the name is free.
 func TestAnObjectThatHasTheNameOfARollbackIsLeftAlone(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken(", "+gate, ", rollback: {}")
@@ -293,7 +297,8 @@ func TestAnObjectThatHasTheNameOfARollbackIsLeftAlone(t *testing.T) {
 	s.copied()
 }
 
-// copied makes a copy of the object of a rollback under another name: it shows no run, and orders none.
+// copied creates a copy of the object of a rollback under another name: it shows no run, and
+// requests none.
 func (s *scenario) copied() {
 	s.Helper()
 	u, err := s.get("csur/NAME-b-rollback")
@@ -314,7 +319,8 @@ func (s *scenario) copied() {
 	}
 }
 
-// inANamespace makes v1 of what a placement p in the story's namespace brings to its member.
+// inANamespace creates v1 of the objects that a placement p in the story's namespace brings to its
+// member.
 func (s *scenario) inANamespace() {
 	s.Helper()
 	s.put("v1")
@@ -331,7 +337,7 @@ spec:
   strategy: {type: External}`)
 }
 
-// TestARollbackInANamespace: the twins in a namespace are rolled back in the same way.
+// TestARollbackInANamespace: the namespaced twins are rolled back in the same way.
 func TestARollbackInANamespace(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.inANamespace()

@@ -14,8 +14,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestRollingEachChangeRollsOutByItself: strategy RollingUpdate brings each change to the members, to one
-// that joins, and takes it from one that leaves; no run has to be made.
+// TestRollingEachChangeRollsOutByItself: strategy RollingUpdate brings each change to the members
+// and to a new member, and removes the objects from a member that leaves. No run needs to be
+// created.
 func TestRollingEachChangeRollsOutByItself(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -44,7 +45,7 @@ func TestRollingEachChangeRollsOutByItself(t *testing.T) {
 	}
 }
 
-// placed are the clusters that the status of the placement lists.
+// placed returns the clusters in the status of the placement.
 func (s *scenario) placed() (out []string) {
 	u, err := s.get("crp/NAME")
 	if err != nil {
@@ -58,8 +59,8 @@ func (s *scenario) placed() (out []string) {
 	return out
 }
 
-// TestRollingANewerChangeTakesOver: a change that comes while another one is stuck takes its place, no
-// more than maxUnavailable members are touched by the bad one, and all get the good one.
+// TestRollingANewerChangeTakesOver: a change that arrives while another one is stuck supersedes it.
+// The bad change touches at most maxUnavailable members, and all members get the good one.
 func TestRollingANewerChangeTakesOver(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("good")
@@ -77,8 +78,9 @@ func TestRollingANewerChangeTakesOver(t *testing.T) {
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 }
 
-// TestRollingAChangedApplyStrategyTakesEffect: what a failed object says to change in applyStrategy is rolled out as soon
-// as it is changed, without a new snapshot, and the object is not told as failed any more.
+// TestRollingAChangedApplyStrategyTakesEffect: a failed object suggests a change of applyStrategy.
+// The change is rolled out at once, without a new snapshot, and the object is no longer reported as
+// failed.
 func TestRollingAChangedApplyStrategyTakesEffect(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -131,8 +133,8 @@ func (s *scenario) onMember(i int, text string) {
 	}
 }
 
-// TestRollingFirstRolloutPassesAFailingCluster: members that have nothing yet are brought up at once, so that one which
-// refuses to be taken over does not hold up the others; an update stops behind it.
+// TestRollingFirstRolloutPassesAFailingCluster: new members are updated all at once, so that one
+// that refuses a takeover does not delay the others. A later update stops at that member.
 func TestRollingFirstRolloutPassesAFailingCluster(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -150,9 +152,10 @@ func TestRollingFirstRolloutPassesAFailingCluster(t *testing.T) {
 	}
 }
 
-// TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: what is selected is in a new snapshot within seconds when it changes: a
-// value, a new object, one that goes. Many changes at once make few snapshots, and what changes nothing that is placed makes
-// none. Both strategies do so by default.
+// TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: a change of the selected objects is in a new
+// snapshot within seconds: a new value, a new object or a removed one. Many changes at once make
+// few snapshots, and a change that affects no placed content makes none. Both strategies do so by
+// default.
 func TestSnapshotsAreTakenOfEachChangeAndOfNothingElse(t *testing.T) {
 	for _, strategy := range []string{"RollingUpdate", "External"} {
 		t.Run(strategy, func(t *testing.T) { snapshotsOfChanges(t, strategy) })
@@ -185,13 +188,15 @@ func snapshotsOfChanges(t *testing.T, strategy string) {
 		s.put("edit " + strconv.Itoa(i))
 	}
 	s.eventually("the last edit to be in the latest snapshot", func() error { return s.latest("edit 19") })
-	if most := 2 + int(time.Since(began)/(500*time.Millisecond)); len(s.indexes())-4 > most { // a snapshot takes what half a second brings
+	// a snapshot collects the changes of half a second
+	if most := 2 + int(time.Since(began)/(500*time.Millisecond)); len(s.indexes())-4 > most {
 		t.Errorf("20 edits in %v made %d snapshots", time.Since(began), len(s.indexes())-4)
 	}
 }
 
-// TestRollingAnOverrideOfNothingRollsNothingOut: overrides that select no object of a placement make no snapshot of it and
-// no run; one of which no rule selects a cluster leaves the cluster without one.
+// TestRollingAnOverrideOfNothingRollsNothingOut: overrides that select no object of a placement
+// cause no snapshot and no run. If no rule of an override selects a cluster, the cluster has no
+// override.
 func TestRollingAnOverrideOfNothingRollsNothingOut(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -238,8 +243,9 @@ spec:
 	s.eventually("the cluster to say so", func() error { return s.clusterCondition("NAME-1", "Overridden", "True", "OverriddenSucceeded") })
 }
 
-// TestRollingReachesTheNamedMembersThatAreThere: a PickFixed policy that names a member which is not there places on the
-// others, and says which one is missing; that one is reached once it joins, and without names nothing is placed.
+// TestRollingReachesTheNamedMembersThatAreThere: a PickFixed policy that names a missing member
+// places on the other members, and the missing one is reported. It is reached once it joins.
+// Without names nothing is placed.
 func TestRollingReachesTheNamedMembersThatAreThere(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -268,8 +274,9 @@ spec:
 	}
 }
 
-// TestRollingAnOverrideThatFailsIsShownOnItsClusters: an override that cannot be applied on a member is in the conditions of that
-// member, and nothing is brought to any until it is corrected; so is one that makes an object which no member can read.
+// TestRollingAnOverrideThatFailsIsShownOnItsClusters: an override that cannot be applied on a
+// member is in the conditions of that member, and no member is changed until the override is
+// corrected. The same holds for an override that makes an object which no member can read.
 func TestRollingAnOverrideThatFailsIsShownOnItsClusters(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -299,8 +306,8 @@ spec:
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 }
 
-// clusterCondition checks a condition of a cluster in the status of the placement, by its status and what its reason or its
-// message has. The cluster "" is the first without a name.
+// clusterCondition checks a condition of a cluster in the status of the placement: its status, and
+// a text in its reason or message. The cluster "" is the first without a name.
 func (s *scenario) clusterCondition(cluster, kind, status, text string) error {
 	u, err := s.get("crp/NAME")
 	if err != nil {
@@ -321,7 +328,7 @@ func (s *scenario) clusterCondition(cluster, kind, status, text string) error {
 	return fmt.Errorf("%s is not among %v", s.own(cluster), list)
 }
 
-// latest checks that the latest snapshot shows a text.
+// latest checks that the latest snapshot contains a text.
 func (s *scenario) latest(text string) error {
 	list, err := s.admin.Resource(s.resourceOf("crs")).List(s.Context(), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-CRP=NAME,kubernetes-fleet.io/is-latest-snapshot=true")})
 	if err != nil {
@@ -336,8 +343,8 @@ func (s *scenario) latest(text string) error {
 	return nil
 }
 
-// TestSnapshotsFollowNamespacesSelectedByLabel: a namespace that gets the label comes into the
-// next snapshot with what is in it, and one that loses it leaves.
+// TestSnapshotsFollowNamespacesSelectedByLabel: a namespace that gets the label is in the next
+// snapshot with its content; a namespace that loses the label is not.
 func TestSnapshotsFollowNamespacesSelectedByLabel(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -377,8 +384,9 @@ func TestSnapshotsThatSomebodySpoilsAreMadeAgain(t *testing.T) {
 	s.eventually("its label", func() error { return s.latest("v1") })
 }
 
-// TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted: a snapshot over 800 KiB is shown by several
-// objects, none of which is over 1 MiB and shows what is in Secrets; the members get all of it.
+// TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted: a snapshot over 800 KiB is split into
+// several objects, each under 1 MiB. They do not show the content of Secrets. The members get
+// everything.
 func TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted(t *testing.T) {
 	s := newScenario(t, openBare, 1)
 	s.put("v1")
@@ -417,8 +425,8 @@ func TestSnapshotsOverTheLimitAreSplitAndSecretsAreRedacted(t *testing.T) {
 	}
 }
 
-// TestRollingReachesAMemberThatIsRegisteredAnew: a MemberCluster that is deleted and made again at once is
-// another member, also where nobody saw that there was none in between.
+// TestRollingReachesAMemberThatIsRegisteredAnew: a MemberCluster that is deleted and created again
+// at once is another member, even if no client saw the deletion.
 func TestRollingReachesAMemberThatIsRegisteredAnew(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -449,8 +457,8 @@ func TestRollingReachesAMemberThatIsRegisteredAnew(t *testing.T) {
 	}
 }
 
-// TestDifferencesOfSecretsAreRedacted: the status of a placement says that a Secret of a member differs, and where,
-// but no value of either side, nor does the placement's snapshot.
+// TestDifferencesOfSecretsAreRedacted: the status of a placement reports that a Secret of a member
+// differs, and at which path, but no value of either side. Neither does the placement's snapshot.
 func TestDifferencesOfSecretsAreRedacted(t *testing.T) {
 	s := newScenario(t, openBare, 1)
 	s.apply(`{apiVersion: v1, kind: Secret, metadata: {name: token, namespace: NAME, annotations: {note: hunter3}}, stringData: {password: hunter2-hunter2}}`)

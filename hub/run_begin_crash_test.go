@@ -14,10 +14,11 @@ import (
 	"github.com/slipway-dev/slipway/hub/compat"
 )
 
-// TestCrashAtEveryWriteOfARunThatBegins begins runs without an index by hubs that die at every write that they make for
-// that, to their store or to the API server, before it or after it. The next hub goes on with the snapshot that was saved.
-// Where what is selected changes in between, as it does after every other write, a run that was recorded brings what it
-// froze, and one that was not begins with what is selected then. No content has two snapshots in a row.
+// TestCrashAtEveryWriteOfARunThatBegins begins runs without an index. The hub dies at one of its
+// writes, to its store or to the API server, before or after the write; the test repeats that for
+// every write. The next hub continues with the saved snapshot. After every second write the
+// selected objects change. Then a recorded run brings its frozen content, and a run that was not
+// recorded begins with the new content. No content has two snapshots in a row.
 func TestCrashAtEveryWriteOfARunThatBegins(t *testing.T) {
 	t.Parallel()
 	for when, lands := range []bool{false, true} {
@@ -43,10 +44,10 @@ func TestCrashAtEveryWriteOfARunThatBegins(t *testing.T) {
 	}
 }
 
-// snapshotsOnDemand has runs alone take the snapshots of External placements.
+// snapshotsOnDemand lets only runs take the snapshots of External placements.
 func snapshotsOnDemand(c *hub.Config) { c.Compatibility = compat.KubeFleet018 }
 
-// drive runs the engine, which takes over the runs that were recorded by a hub that died before they were admitted.
+// drive runs the engine. It takes over runs that a hub had recorded but not admitted when it died.
 func (s *stale) drive() {
 	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	ended := make(chan struct{})
@@ -54,13 +55,14 @@ func (s *stale) drive() {
 	s.t.Cleanup(func() { stop(); <-ended })
 }
 
-// beginning is a run that begins, of what is selected by its value.
+// beginning is a run that begins, with its own value of the selected object.
 type beginning struct {
 	*stale
 	run string
 }
 
-// diesAt begins a run by a hub that dies at a write, and then by another one, and reports whether the first one died.
+// diesAt begins a run with a hub that dies at a write, and then with another hub. It reports
+// whether the first hub died.
 func (s *stale) diesAt(at int, lands, changes bool) bool {
 	s.t.Helper()
 	b := &beginning{stale: s, run: fmt.Sprintf("%s-%d-%v", s.name, at, changes)}
@@ -101,7 +103,7 @@ func (s *stale) diesAt(at int, lands, changes bool) bool {
 	return died
 }
 
-// knows returns a hub that has seen what there is, and has the placement as it is declared.
+// knows returns a hub that has seen all objects, and has declared the placement.
 func (b *beginning) knows(f *fuse) *hub.Stale {
 	b.t.Helper()
 	h := b.hubWith(f, snapshotsOnDemand)
@@ -120,7 +122,7 @@ func (b *beginning) knows(f *fuse) *hub.Stale {
 	return h
 }
 
-// begins has a hub do what there is to do for the run and its placement, until it is dead or the run is begun.
+// begins lets a hub work on the run and its placement until it is dead or the run has begun.
 func (b *beginning) begins(h *hub.Stale, dead func() bool) {
 	b.t.Helper()
 	b.eventually(b.run+" to begin", func() error {
@@ -141,7 +143,8 @@ func (b *beginning) begins(h *hub.Stale, dead func() bool) {
 	})
 }
 
-// latest is the index of the latest snapshot, and index that of the one that the run brings; -1 for none.
+// latest returns the index of the latest snapshot, and index the index in the run; -1 if there is
+// none.
 func (b *beginning) latest() int {
 	b.t.Helper()
 	view, err := b.engine.Placement(b.name).View(b.t.Context())
@@ -167,7 +170,7 @@ func (b *beginning) index() int {
 	return st.Plan.Index
 }
 
-// content is what a snapshot holds.
+// content returns the content of a snapshot.
 func (b *beginning) content(index int) string {
 	b.t.Helper()
 	view, err := b.engine.Placement(b.name).View(b.t.Context())

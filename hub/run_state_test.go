@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestStateInitializeOnlyPlansAndRunStarts: a run with state Initialize is planned and touches no
+// TestStateInitializeOnlyPlansAndRunStarts: a run with state Initialize is planned, and touches no
 // member until its state is Run.
 func TestStateInitializeOnlyPlansAndRunStarts(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
@@ -27,7 +27,8 @@ func TestStateInitializeOnlyPlansAndRunStarts(t *testing.T) {
 	s.eventually("the members to have it", func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")()) })
 }
 
-// A run without a state runs by default, and is planned and waits under the setting of KubeFleet 0.18.
+// A run without a state runs by default. With the setting of KubeFleet 0.18 it is planned and
+// waits.
 func TestARunWithoutAState(t *testing.T) {
 	const run = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: NAME-a}, spec: {placementName: NAME, stagedRolloutStrategyName: NAME}}`
 	t.Run("runs", func(t *testing.T) {
@@ -62,8 +63,8 @@ func TestARunWithoutAState(t *testing.T) {
 	})
 }
 
-// TestStateStopStopsAndAWaitGoesOnWhereItWas: a run that is stopped while it waits is Stopped at once;
-// resumed, it waits no longer than it had to.
+// TestStateStopStopsAndAWaitGoesOnWhereItWas: a run that is stopped during a wait is Stopped at
+// once. After it is resumed, the wait ends at the original time.
 func TestStateStopStopsAndAWaitGoesOnWhereItWas(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -87,7 +88,7 @@ func TestStateStopStopsAndAWaitGoesOnWhereItWas(t *testing.T) {
 	}
 }
 
-// elapsed is when the wait after the first stage of a run was over.
+// elapsed returns the end of the wait after the first stage of a run.
 func (s *scenario) elapsed(what string) (time.Time, error) {
 	s.Helper()
 	u, err := s.get(what)
@@ -105,8 +106,8 @@ func (s *scenario) elapsed(what string) (time.Time, error) {
 	return time.Parse(time.RFC3339, at)
 }
 
-// TestStateStopLetsWhatIsInFlightFinishAndStartsNothing: the cluster in flight is waited for, and
-// the run shows that it is stopping meanwhile.
+// TestStateStopLetsWhatIsInFlightFinishAndStartsNothing: the cluster in flight finishes, and until
+// then the run shows that it is stopping.
 func TestStateStopLetsWhatIsInFlightFinishAndStartsNothing(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.apply(deployment)
@@ -154,7 +155,7 @@ spec:
   selector: {matchLabels: {app: app}}
   template: {metadata: {labels: {app: app}}, spec: {containers: [{name: app, image: example.invalid/app:1}]}}`
 
-// available writes the status of the Deployment on a member as a controller would.
+// available writes the status of the Deployment on a member, like a controller.
 func (s *scenario) available(member int) {
 	s.Helper()
 	s.eventually(fmt.Sprintf("the Deployment of member %d to take a status", member), func() error {
@@ -175,7 +176,7 @@ func (s *scenario) available(member int) {
 	})
 }
 
-// TestStateStopRightAfterCreationIsNotLost: a run that is stopped in the moment in which it begins is
+// TestStateStopRightAfterCreationIsNotLost: a run that is stopped in the moment of its beginning is
 // stopped.
 func TestStateStopRightAfterCreationIsNotLost(t *testing.T) {
 	s := newScenario(t, openVouched, 1)

@@ -12,9 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestTwoOfFourSpreadOverRegions plays a placement that picks two of four members in two regions: it is
-// scaled out and in by runs; an override changes the image in one region, another one leaves an object
-// out in the other; what an override was before comes back with the snapshot of that time.
+// TestTwoOfFourSpreadOverRegions plays a placement that picks two of four members in two regions.
+// Runs scale it out and in. One override changes the image in one region, and another one removes
+// an object in the other. A run of an earlier index brings the latest overrides, because
+// overrides have no index.
 func TestTwoOfFourSpreadOverRegions(t *testing.T) {
 	w := newHubEnv(t, 4)
 	for i, m := range w.members {
@@ -62,12 +63,12 @@ func TestTwoOfFourSpreadOverRegions(t *testing.T) {
 	w.policySays("5", "False")
 }
 
-// regionOf is the region of member i: the first two are in the west.
+// regionOf returns the region of member i: the first two are in the west.
 func regionOf(i int) string { return []string{"west", "west", "east", "east"}[i] }
 
-// placeTwo makes a namespace with a CronJob and a ConfigMap, a placement that picks two members of
-// different regions, and overrides: in the west the CronJob has another image, in the east there is no
-// ConfigMap.
+// placeTwo creates a namespace with a CronJob and a ConfigMap, a placement that picks two members
+// of different regions, and overrides: in the west the CronJob has another image, in the east there
+// is no ConfigMap.
 func (w *hubEnv) placeTwo() {
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
 	w.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: v1}}`)
@@ -106,7 +107,7 @@ spec:
 `)
 }
 
-// override makes or changes the override of the image in the west.
+// override creates or changes the override of the image in the west.
 func (w *hubEnv) override(name, image string) {
 	w.t.Helper()
 	u := w.parse(`
@@ -134,7 +135,7 @@ func (w *hubEnv) finish(run, index string) {
 	w.await("csur", run, "Succeeded", "True")
 }
 
-// imageOn is the image that a member has, "" where it does not have the CronJob.
+// imageOn returns the image on a member, or "" if it does not have the CronJob.
 func (w *hubEnv) imageOn(m *member) (string, error) {
 	obj, err := w.on(m.client, "cronjob", w.name).Get(w.t.Context(), "app", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -151,7 +152,7 @@ func (w *hubEnv) imageOn(m *member) (string, error) {
 	return image, nil
 }
 
-// holders are the indexes of the members that have the CronJob.
+// holders returns the indexes of the members that have the CronJob.
 func (w *hubEnv) holders() (out []int) {
 	w.t.Helper()
 	for i, m := range w.members {
@@ -166,7 +167,7 @@ func (w *hubEnv) holders() (out []int) {
 	return out
 }
 
-// have fails unless one member of each of the regions, and no other, has the CronJob.
+// have fails unless one member of each of the regions, and no other member, has the CronJob.
 func (w *hubEnv) have(regions ...string) {
 	w.t.Helper()
 	var got []string
@@ -178,8 +179,8 @@ func (w *hubEnv) have(regions ...string) {
 	}
 }
 
-// shows fails unless the members in the west have one image and the ConfigMap, and those in the east the
-// other one and no ConfigMap.
+// shows fails unless the members in the west have one image and the ConfigMap, and the members in
+// the east the other image and no ConfigMap.
 func (w *hubEnv) shows(west, east string) {
 	w.t.Helper()
 	for _, i := range w.holders() {
@@ -196,8 +197,8 @@ func (w *hubEnv) shows(west, east string) {
 	}
 }
 
-// appliesTo waits until the status of the placement names one version of an override for the member in the
-// west, and one for that in the east.
+// appliesTo waits until the status of the placement names one version of an override for the member
+// in the west, and another one for the member in the east.
 func (w *hubEnv) appliesTo(west, east string) {
 	w.t.Helper()
 	w.eventually("the overrides "+west+" and "+east+" in the status", func() error {
@@ -223,8 +224,8 @@ func (w *hubEnv) appliesTo(west, east string) {
 	})
 }
 
-// broughtBy waits until the status of a run names one version of an override for the clusters in the west,
-// and one for those in the east.
+// broughtBy waits until the status of a run names one version of an override for the clusters in
+// the west, and another one for the clusters in the east.
 func (w *hubEnv) broughtBy(run, west, east string) {
 	w.t.Helper()
 	w.eventually("the overrides "+west+" and "+east+" in the status of "+run, func() error {
@@ -252,8 +253,8 @@ func (w *hubEnv) broughtBy(run, west, east string) {
 	})
 }
 
-// policySays waits until the one policy snapshot of the placement has the number of clusters, explains
-// each member, and was fulfilled or not.
+// policySays waits until the policy snapshot of the placement has the number of clusters, gives the
+// reason for each member, and is fulfilled or not.
 func (w *hubEnv) policySays(number, fulfilled string) {
 	w.t.Helper()
 	w.eventually("the policy snapshot to say "+number, func() error {
@@ -283,8 +284,8 @@ func (w *hubEnv) policySays(number, fulfilled string) {
 	}
 }
 
-// overrideVersion is an error unless there is a version of an override, which is the latest or not and
-// has the image.
+// overrideVersion returns an error unless an override has a version with the image that is the
+// latest or not.
 func (w *hubEnv) overrideVersion(name, latest, image string) error {
 	obj, err := w.on(w.client, "ros", w.name).Get(w.t.Context(), name, metav1.GetOptions{})
 	if err != nil {

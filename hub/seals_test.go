@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 )
 
-// The seal of a request proves for which run and gate it was made, and under which policies. A copy under another name,
-// in another namespace, for another run or with anything else changed that the seal is about proves nothing.
+// The seal of a request proves its run, its gate and the policies at its creation. A copy proves
+// nothing if its name, its namespace, its run or any other sealed content differs.
 func TestTheSealOfARequestProvesWhatItWasMadeFor(t *testing.T) {
 	s, _ := lonely(t)
 	for name, c := range map[string]struct {
@@ -69,7 +69,7 @@ func setSpec(u *unstructured.Unstructured, value any, field string) {
 	u.Object["spec"].(map[string]any)[field] = value
 }
 
-// A request is that of another run only as long as the run that it was made for is there.
+// A request belongs to another run only as long as the run for which it was made exists.
 func TestARequestIsThatOfARunThatIsThere(t *testing.T) {
 	run := objectAt(api.Key{Name: "example-run"})
 	s, _ := lonely(t, run)
@@ -85,7 +85,7 @@ func TestARequestIsThatOfARunThatIsThere(t *testing.T) {
 	}
 }
 
-// A request that changes or goes wakes the run that it is about, and those that may wait for its name.
+// A request that changes or is deleted enqueues its run, and the runs that may wait for its name.
 func TestARequestWakesTheRunsThatMayWaitForItsName(t *testing.T) {
 	s, _ := lonely(t, objectAt(api.Key{Name: "a"}), objectAt(api.Key{Name: "a-before"}), objectAt(api.Key{Name: "a-before-z"}), objectAt(api.Key{Namespace: "web", Name: "a"}))
 	woken(&s.queues.Runs)
@@ -101,7 +101,7 @@ func TestARequestWakesTheRunsThatMayWaitForItsName(t *testing.T) {
 	}
 }
 
-// tutorialRequest are the facts of a request of a run.
+// tutorialRequest returns the facts of a request of a run.
 func tutorialRequest() *status.ApprovalFacts {
 	return &status.ApprovalFacts{Run: "example-run", RunUID: "run-object", Request: &approval.Request{
 		Name: "example-run-staging", Run: "example-run", Placement: "example-placement",
@@ -109,7 +109,7 @@ func tutorialRequest() *status.ApprovalFacts {
 	}}
 }
 
-// askedOf is the object of a request.
+// askedOf returns the object of a request.
 func askedOf(t *testing.T, f *status.ApprovalFacts) *unstructured.Unstructured {
 	t.Helper()
 	obj, err := status.ApprovalRequest(f)

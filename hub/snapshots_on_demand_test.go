@@ -14,9 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestSnapshotsUnderExternalAreTakenByRuns: a placement that starts as External has no snapshot until its first run, and
-// changes between two runs are in one. A run without an index takes what is selected when it begins, or the latest snapshot
-// where that has it already; a run of an index takes none.
+// TestSnapshotsUnderExternalAreTakenByRuns: a placement that starts as External has no snapshot
+// until its first run, and the changes between two runs are in one snapshot. A run without an index
+// takes the objects that are selected when it begins, or uses the latest snapshot if that has them
+// already. A run with an index takes no snapshot.
 func TestSnapshotsUnderExternalAreTakenByRuns(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v0")
@@ -55,8 +56,8 @@ func TestSnapshotsUnderExternalAreTakenByRuns(t *testing.T) {
 	s.snapshots("0", "1", "2")
 }
 
-// TestStatusUnderExternalIsAboutWhatWasRolledOut: what was changed since the last run is no difference of a member, and what a
-// member has that only the hub has now is one.
+// TestStatusUnderExternalIsAboutWhatWasRolledOut: a change on the hub since the last run is no
+// difference of a member. A member that already has such a change differs.
 func TestStatusUnderExternalIsAboutWhatWasRolledOut(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v1")
@@ -76,7 +77,8 @@ func TestStatusUnderExternalIsAboutWhatWasRolledOut(t *testing.T) {
 	s.noSnapshotBut("a difference", "0")
 }
 
-// drifts checks that the status tells of a member that drifted from a value, or of none.
+// drifts checks that the status reports a member that drifted from a value; "" means that none has
+// drifted.
 func (s *scenario) drifts(from string) func() error {
 	return func() error {
 		out, err := s.kubectl("get", "crp", s.name, "-o", "jsonpath={.status.placementStatuses[0].driftedPlacements}")
@@ -87,7 +89,8 @@ func (s *scenario) drifts(from string) func() error {
 	}
 }
 
-// TestSnapshotIsFrozenWhenARunIsPlanned: a run that is planned and waits brings what was selected then.
+// TestSnapshotIsFrozenWhenARunIsPlanned: a planned run that waits brings the objects that were
+// selected when it was planned.
 func TestSnapshotIsFrozenWhenARunIsPlanned(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v1")
@@ -106,8 +109,8 @@ func TestSnapshotIsFrozenWhenARunIsPlanned(t *testing.T) {
 	s.noSnapshotBut("the run", "0")
 }
 
-// TestRunsThatAreRefusedTakeNoSnapshot: of runs that name what is not there, or have a strategy that leaves clusters out,
-// nothing stays.
+// TestRunsThatAreRefusedTakeNoSnapshot: runs that name a missing object, or whose strategy leaves
+// clusters out, leave nothing behind.
 func TestRunsThatAreRefusedTakeNoSnapshot(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 2)
 	s.put("v1")
@@ -122,8 +125,8 @@ func TestRunsThatAreRefusedTakeNoSnapshot(t *testing.T) {
 	s.noSnapshotBut("runs that are refused")
 }
 
-// TestSnapshotThatCannotBeTakenIsTold: what is wrong with what is selected is in the status of an External placement, too,
-// before any run.
+// TestSnapshotThatCannotBeTakenIsTold: problems with the selected objects are also in the status of
+// an External placement, before any run.
 func TestSnapshotThatCannotBeTakenIsTold(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.apply(`
@@ -148,7 +151,8 @@ spec:
 	s.noSnapshotBut("a placement that was corrected")
 }
 
-// TestRunsThatBeginTogetherShareASnapshot: runs that are made in one moment bring one snapshot.
+// TestRunsThatBeginTogetherShareASnapshot: runs that are created at the same moment share one
+// snapshot.
 func TestRunsThatBeginTogetherShareASnapshot(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v1")
@@ -168,7 +172,8 @@ func TestRunsThatBeginTogetherShareASnapshot(t *testing.T) {
 	s.noSnapshotBut("runs of one moment", "0")
 }
 
-// TestSnapshotsAfterRollingUpdateBecameExternal: from then on runs take them; those before stay.
+// TestSnapshotsAfterRollingUpdateBecameExternal: from then on runs take the snapshots; the earlier
+// ones stay.
 func TestSnapshotsAfterRollingUpdateBecameExternal(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v1")
@@ -192,7 +197,8 @@ func TestSnapshotsAfterRollingUpdateBecameExternal(t *testing.T) {
 	}
 }
 
-// TestSnapshotsOfANamespacedPlacementAreTakenByRuns: a ResourcePlacement does as a ClusterResourcePlacement.
+// TestSnapshotsOfANamespacedPlacementAreTakenByRuns: a ResourcePlacement behaves like a
+// ClusterResourcePlacement.
 func TestSnapshotsOfANamespacedPlacementAreTakenByRuns(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.onMember(1, `{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)
@@ -238,7 +244,8 @@ spec: {placementName: shop, stagedRolloutStrategyName: all, state: Run}`)
 	s.eventually("the second snapshot", taken(2))
 }
 
-// TestSnapshotsOfRunsStayWithinTheHistory: of those that runs took the newest stay, and what a member has.
+// TestSnapshotsOfRunsStayWithinTheHistory: the newest snapshots of runs stay, and the ones that a
+// member has.
 func TestSnapshotsOfRunsStayWithinTheHistory(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.place("type: External")
@@ -256,10 +263,11 @@ func TestSnapshotsOfRunsStayWithinTheHistory(t *testing.T) {
 	})
 }
 
-// quiet is for how long nothing must happen after a change: some times as long as the hub collects changes.
+// quiet is how long nothing may happen after a change: several times as long as the hub collects
+// changes.
 const quiet = 1500 * time.Millisecond
 
-// noSnapshotBut fails unless the snapshots stay those of these indexes.
+// noSnapshotBut fails unless the snapshots have these indexes, and no others appear.
 func (s *scenario) noSnapshotBut(after string, want ...string) {
 	s.Helper()
 	s.stays(after, quiet, func() error {
@@ -270,7 +278,8 @@ func (s *scenario) noSnapshotBut(after string, want ...string) {
 	})
 }
 
-// completes makes the run NAME-name, with more in its spec, and waits for it to have brought the snapshot of an index.
+// completes creates the run NAME-name with more fields in its spec, and waits until it has brought
+// the snapshot with an index.
 func (s *scenario) completes(name, more, index string) {
 	s.Helper()
 	s.run(name, more)
@@ -278,7 +287,7 @@ func (s *scenario) completes(name, more, index string) {
 	s.usedIndex("csur/NAME-"+name, index)
 }
 
-// usedIndex fails unless a run brings the snapshot of an index.
+// usedIndex fails unless a run brings the snapshot with an index.
 func (s *scenario) usedIndex(run, index string) {
 	s.Helper()
 	u, err := s.get(run)
@@ -290,7 +299,7 @@ func (s *scenario) usedIndex(run, index string) {
 	}
 }
 
-// observes waits for a placement to observe an index, and each of its clusters another one.
+// observes waits until a placement observes an index, and each of its clusters another one.
 func (s *scenario) observes(what, index, cluster string) {
 	s.Helper()
 	s.eventually(what+" to observe "+index, func() error {
@@ -316,7 +325,7 @@ func (s *scenario) observes(what, index, cluster string) {
 	})
 }
 
-// isObserved checks that the conditions of an object are about its spec as it is now.
+// isObserved checks that the conditions of an object are about its current spec.
 func (s *scenario) isObserved(what string) error {
 	u, err := s.get(what)
 	if err != nil {

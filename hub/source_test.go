@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// No placement carries the hub's own records to a member: their namespace is left out of what a selector
-// picks by labels or by kind, and naming it is an error.
+// No placement carries the hub's own records to a member. Selectors by labels or by kind skip the
+// namespace of the records, and naming that namespace is an error.
 func TestTheHubsOwnNamespaceIsNeverPlaced(t *testing.T) {
 	object := func(kind, namespace, name string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": kind}}

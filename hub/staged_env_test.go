@@ -20,22 +20,24 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// staged is a story of a placement that runs roll out over three members, each an API server of its own: the first and the
-// third are env=prod, the second env=canary, and the third alone is region=west. Whole statuses are compared, in all that
-// KubeFleet's API has but times and messages.
+// staged is a story of a placement that runs roll out over three members, each with its own API
+// server. The first and the third member have env=prod, the second env=canary, and only the third
+// has region=west. The tests compare whole statuses, with all fields of KubeFleet's API except
+// times and messages.
 type staged struct {
 	*scenario
-	// namespaced is whether the placement is the ResourcePlacement NAME of namespace NAME, which a ClusterResourcePlacement of
-	// that name brings to the members, rather than the ClusterResourcePlacement NAME.
+	// namespaced reports whether the placement is the ResourcePlacement NAME of the namespace NAME.
+	// A ClusterResourcePlacement of that name then brings the namespace to the members. Otherwise
+	// the placement is the ClusterResourcePlacement NAME.
 	namespaced bool
-	// reports is whether nothing is applied and differences are reported.
+	// reports reports whether differences are reported and nothing is applied.
 	reports bool
-	// keeper is a finalizer of the placement that is not the hub's.
+	// keeper is a finalizer of the placement that belongs to another client.
 	keeper string
 	third  *kubeenv.Server
 }
 
-// eachScope plays a story for a ClusterResourcePlacement and for a ResourcePlacement.
+// eachScope plays a story once for a ClusterResourcePlacement and once for a ResourcePlacement.
 func eachScope(t *testing.T, play func(*staged)) {
 	t.Parallel()
 	for name, namespaced := range map[string]bool{"cluster": false, "namespace": true} {
@@ -62,7 +64,7 @@ spec:
   resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME, selectionScope: NamespaceOnly}]
   policy: {placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {story: NAME}}}]}}}}
   strategy: {type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 2}}`)
-		s.namespaced = false // that is what the rest says
+		s.namespaced = false // for the ClusterResourcePlacement
 		want := s.wanted("0", true, has(1, "0"), has(2, "0"), has(3, "0"))
 		want["selectedResources"] = []string{s.own("Namespace /NAME")}
 		s.becomes("the namespace to be placed", func() error {
@@ -94,7 +96,7 @@ func (s *staged) enter(i int) {
 
 func (s *staged) nameOf(i int) string { return fmt.Sprintf("%s-%d", s.name, i) }
 
-// server is the API server of member i.
+// server returns the API server of member i.
 func (s *staged) server(i int) *kubeenv.Server {
 	if i == 3 {
 		return s.third
@@ -104,7 +106,8 @@ func (s *staged) server(i int) *kubeenv.Server {
 
 func (s *staged) at(i int) dynamic.Interface { return s.client(s.server(i).Config()) }
 
-// short is what names an object of the placement's scope: a kind as short as of a ClusterResourcePlacement, and a name.
+// short returns the short kind and the name of an object in the placement's scope. kind is the
+// short kind for a ClusterResourcePlacement.
 func (s *staged) short(kind, name string) string {
 	if !s.namespaced {
 		return kind + "/" + name
@@ -112,7 +115,7 @@ func (s *staged) short(kind, name string) string {
 	return map[string]string{"crp": "rp", "csur": "sur", "careq": "areq", "crs": "rss", "csps": "sps", "csus": "sus"}[kind] + "/NAME/" + name
 }
 
-// scoped gives an object its kind and its metadata by the scope of the placement.
+// scoped returns an object with the kind and the metadata for the scope of the placement.
 func (s *staged) scoped(kind, name, more string) string {
 	if s.namespaced {
 		return "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: " + kind + ", metadata: {namespace: NAME, name: " + name + more + "}"
@@ -125,7 +128,7 @@ func (s *staged) scoped(kind, name, more string) string {
 	return "{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: " + kind + ", metadata: {name: " + name + more + "}"
 }
 
-// declare makes the placement; an empty policy is all members of the story.
+// declare creates the placement; an empty policy means all members of the story.
 func (s *staged) declare(policy, strategy string) {
 	s.Helper()
 	selector := `{group: "", version: v1, kind: Namespace, name: NAME}`
@@ -141,7 +144,8 @@ func (s *staged) declare(policy, strategy string) {
 	s.apply(s.scoped("ResourcePlacement", "NAME", ", finalizers: ["+s.keeper+"]") + `, spec: {resourceSelectors: [` + selector + `], policy: {` + policy + `}, strategy: {` + strategy + `}}}`)
 }
 
-// canaryThenProd is a strategy whose first stage has an approval and a wait after it, and whose second an approval before it.
+// canaryThenProd is a strategy with two stages. The first has an approval and a wait after it, and
+// the second an approval before it.
 const canaryThenProd = `stages: [
   {name: canary, labelSelector: {matchLabels: {env: canary}}, afterStageTasks: [{type: Approval}, {type: TimedWait, waitTime: 5s}]},
   {name: prod, labelSelector: {matchLabels: {env: prod}}, beforeStageTasks: [{type: Approval}]}]`
@@ -151,7 +155,7 @@ func (s *staged) plan(spec string) {
 	s.apply(s.scoped("StagedUpdateStrategy", "NAME", "") + ", spec: {" + spec + "}}")
 }
 
-// start makes a run of an index, or of none, with a state.
+// start creates a run with a state; an empty index means none.
 func (s *staged) start(run, index, state string) {
 	s.Helper()
 	if index != "" {
@@ -160,14 +164,14 @@ func (s *staged) start(run, index, state string) {
 	s.apply(s.scoped("StagedUpdateRun", "NAME-"+run, "") + ", spec: {placementName: NAME, stagedRolloutStrategyName: NAME, state: " + state + index + "}}")
 }
 
-// write changes the ConfigMap that is placed.
+// write changes the placed ConfigMap.
 func (s *staged) write(value string) {
 	s.Helper()
 	s.patch("cm/NAME/config", `{data: {key: `+value+`}}`)
 }
 
-// holds checks that members have a value of the ConfigMap, and "" that they have none, nor its namespace where the placement
-// brings that.
+// holds checks that members have a value of the ConfigMap. "" means that they have neither the
+// ConfigMap nor, if the placement brings it, its namespace.
 func (s *staged) holds(value string, members ...int) func() error {
 	return func() error {
 		var problems []error
@@ -206,10 +210,11 @@ func (s *staged) holdsAt(i int, value string) error {
 	return nil
 }
 
-// promptly is within how long what KubeFleet does in ten seconds is to be there, on a machine that does much else.
+// promptly is the time limit for steps that KubeFleet takes in ten seconds. It is only logged,
+// because the machine may be busy.
 const promptly = 10 * time.Second
 
-// becomes waits for something, and says where that takes longer than it may.
+// becomes waits for a condition, and logs if that takes longer than promptly.
 func (s *staged) becomes(what string, try func() error) {
 	s.Helper()
 	begun := time.Now()
@@ -219,7 +224,7 @@ func (s *staged) becomes(what string, try func() error) {
 	}
 }
 
-// latest checks that one snapshot object alone is the latest, and which index it has.
+// latest checks that exactly one snapshot object is the latest, and its index.
 func (s *staged) latest(kind, label, index string) func() error {
 	return func() error {
 		items, err := s.labelled(kind, "kubernetes-fleet.io/parent-CRP=NAME,kubernetes-fleet.io/is-latest-snapshot=true")
@@ -242,7 +247,7 @@ func (s *staged) labelled(kind, selector string) ([]unstructured.Unstructured, e
 	return list.Items, nil
 }
 
-// noSnapshot checks that nothing was taken.
+// noSnapshot checks that there is no snapshot.
 func (s *staged) noSnapshot() error {
 	items, err := s.labelled("crs", "kubernetes-fleet.io/parent-CRP=NAME")
 	if err == nil && len(items) > 0 {
@@ -251,13 +256,13 @@ func (s *staged) noSnapshot() error {
 	return err
 }
 
-// snapshot waits for the latest snapshot to have an index.
+// snapshot waits until the latest snapshot has an index.
 func (s *staged) snapshot(index string) {
 	s.Helper()
 	s.becomes("snapshot "+index, s.latest("crs", "resource-index", index))
 }
 
-// decides waits for the latest policy snapshot to have an index and to pick a number of clusters.
+// decides waits until the latest policy snapshot has an index and picks a number of clusters.
 func (s *staged) decides(index string, clusters int) {
 	s.Helper()
 	s.becomes("the decision", func() error {
@@ -286,7 +291,8 @@ func (s *staged) decides(index string, clusters int) {
 	})
 }
 
-// answers waits for the one request of a run on a side of a stage and approves it, as KubeFleet's users do.
+// answers waits for the one request of a run on a side of a stage and approves it, like KubeFleet's
+// users.
 func (s *staged) answers(run, side, stage string) {
 	s.Helper()
 	s.eventually("the request "+side+" "+stage, func() error {
@@ -302,24 +308,25 @@ func (s *staged) answers(run, side, stage string) {
 			"observedGeneration": items[0].GetGeneration(), "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 		}
 		have, _, _ := unstructured.NestedSlice(items[0].Object, "status", "conditions")
-		items[0].Object["status"] = map[string]any{"conditions": append(have, answer)} // a client of KubeFleet's types knows no other field
+		// a client with KubeFleet's types knows no other field
+		items[0].Object["status"] = map[string]any{"conditions": append(have, answer)}
 		r, _ := s.on(s.admin, s.short("careq", "any"))
 		_, err = r.UpdateStatus(s.Context(), &items[0], metav1.UpdateOptions{})
 		return err
 	})
 }
 
-// standing is how a member is to stand with the placement.
+// standing is the expected state of a member in the status of the placement.
 type standing struct {
 	member int
 	index  string
 	done   bool
-	// cros and ros are the overrides that change something for it.
+	// cros and ros are the overrides that change an object for it.
 	cros, ros []string
 }
 
-// waits is a member that no run has come to, waitsAgain one that has the first snapshot and to which none has come since another
-// policy picked it, has one that is done.
+// waits is a member that no run has reached. waitsAgain is a member with the first snapshot that no
+// run has reached since another policy picked it. has is a member that is done.
 func waits(member int) standing      { return standing{member: member} }
 func waitsAgain(member int) standing { return standing{member: member, index: "0"} }
 func has(member int, index string) standing {
@@ -331,8 +338,8 @@ func (c standing) changedBy(cros, ros []string) standing {
 	return c
 }
 
-// stands waits for the whole status of the placement: the index that it observes, with what was selected, or none, whether it
-// is rolled out, and its clusters.
+// stands waits for the whole status of the placement: the observed index or "", the selected
+// objects, whether the placement is rolled out, and its clusters.
 func (s *staged) stands(what, index string, done bool, clusters ...standing) {
 	s.Helper()
 	s.becomes(what, s.isStanding(index, done, clusters...))
@@ -383,7 +390,8 @@ func (s *staged) owned(texts []any) (out []any) {
 	return out
 }
 
-// rolledOut are the conditions of a placement, or, without a prefix, those of a cluster, that is done.
+// rolledOut returns the conditions of a placement that is done or, without a prefix, of a cluster
+// that is done.
 func (s *staged) rolledOut(prefix string, overridden bool) []string {
 	override := "NoOverrideSpecified"
 	if overridden {
@@ -436,7 +444,8 @@ func (s *staged) clusterStanding(c standing) map[string]any {
 	return want
 }
 
-// conditionsOf are conditions without times and messages, sorted. One of another generation says so.
+// conditionsOf returns conditions without times and messages, sorted. A condition of another
+// generation includes the generation.
 func conditionsOf(conditions []any, generation int64) (out []string) {
 	for _, c := range conditions {
 		c := c.(map[string]any)
@@ -450,7 +459,7 @@ func conditionsOf(conditions []any, generation int64) (out []string) {
 	return out
 }
 
-// identified is how an object is named in a status.
+// identified returns the name of an object in a status.
 func identified(o map[string]any) string {
 	text := func(key string) string { t, _ := o[key].(string); return t }
 	out := text("kind") + " " + text("namespace") + "/" + text("name")
@@ -460,7 +469,7 @@ func identified(o map[string]any) string {
 	return out
 }
 
-// placementShown is what KubeFleet's API has of a placement's status.
+// placementShown returns the fields of a placement's status that KubeFleet's API has.
 func placementShown(u *unstructured.Unstructured) map[string]any {
 	status, _, _ := unstructured.NestedMap(u.Object, "status")
 	out := map[string]any{"conditions": conditionsOf(slice(status["conditions"]), u.GetGeneration())}
@@ -539,7 +548,7 @@ func overridesShown(c map[string]any, cluster, namespaced string) map[string]any
 
 func slice(v any) []any { out, _ := v.([]any); return out }
 
-// differ is an error where what is shown is not what is wanted, as JSON.
+// differ returns an error if the shown and the wanted value differ as JSON.
 func differ(want, got map[string]any) error {
 	w, err1 := json.Marshal(want)
 	g, err2 := json.Marshal(got)
@@ -556,15 +565,15 @@ func differ(want, got map[string]any) error {
 	return nil
 }
 
-// outcome is what a run is to come to.
+// outcome is the expected result of a run.
 type outcome struct {
 	index, policy string
-	// stages are the members by stage, removed those that are cleaned at the end.
+	// stages are the members by stage, and removed the members that are cleaned at the end.
 	stages  [][]int
 	removed []int
-	// cros and ros are the overrides that change something, by member.
+	// cros and ros are the overrides that change an object, by member.
 	cros, ros map[int][]string
-	// planned is whether it only is to be initialized.
+	// planned reports whether the run should only be initialized.
 	planned bool
 }
 
@@ -583,7 +592,7 @@ func (s *staged) runStands(run string, o outcome) func() error {
 	}
 }
 
-// succeeds waits for a run to have come to that, within a time that is told where it is not kept.
+// succeeds waits until a run has the outcome, and logs if that takes longer than within.
 func (s *staged) succeeds(run string, within time.Duration, o outcome) {
 	s.Helper()
 	begun := time.Now()
@@ -677,7 +686,7 @@ func (s *staged) runCluster(i int, o outcome) map[string]any {
 	return want
 }
 
-// runShown is what KubeFleet's API has of a run's status.
+// runShown returns the fields of a run's status that KubeFleet's API has.
 func runShown(u *unstructured.Unstructured) map[string]any {
 	status, _, _ := unstructured.NestedMap(u.Object, "status")
 	out := map[string]any{"conditions": conditionsOf(slice(status["conditions"]), u.GetGeneration())}
@@ -732,7 +741,7 @@ func stageShown(st map[string]any, generation int64) map[string]any {
 	return out
 }
 
-// ends deletes what there is in the end.
+// ends deletes all objects of the story.
 func (s *staged) ends(runs ...string) {
 	s.Helper()
 	s.clears(runs...)
@@ -744,8 +753,8 @@ func (s *staged) ends(runs ...string) {
 	}
 }
 
-// clears deletes the placement, whose objects go from the members with all finalizers but that of another, then the runs with
-// their requests, and the strategy.
+// clears deletes the placement. Its objects and all of its finalizers except the other client's are
+// then removed. After that it deletes the runs with their requests, and the strategy.
 func (s *staged) clears(runs ...string) {
 	s.Helper()
 	placement := s.short("crp", "NAME")

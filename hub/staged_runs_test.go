@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// settled is for how long something is to stay as it is.
+// settled is how long a state must not change.
 const settled = 2 * time.Second
 
-// minute is within how long a run is to end after its last approval, parallel a run of one round.
+// minute is the time limit for a run after its last approval, and parallel for a run of one round.
 const (
 	minute   = time.Minute
 	parallel = 20 * time.Second
 )
 
-// begins checks what a placement without a run shows: clusters are picked, nothing is taken and nothing is brought.
+// begins checks a placement without a run: clusters are picked, no snapshot is taken and nothing is
+// brought.
 func (s *staged) begins(clusters ...standing) {
 	s.Helper()
 	s.stays("nothing is brought", settled, s.holds("", 1, 2, 3))
@@ -24,8 +25,8 @@ func (s *staged) begins(clusters ...standing) {
 	s.stands("a placement without a run", "", false, clusters...)
 }
 
-// TestStagedRunsBringWhatWasSelected: two runs without an index each take what is selected when they begin, and a run of the
-// first index brings that back.
+// TestStagedRunsBringWhatWasSelected: two runs without an index each take the objects that are
+// selected when they begin, and a run of the first index brings these objects back.
 func TestStagedRunsBringWhatWasSelected(t *testing.T) {
 	eachScope(t, func(s *staged) {
 		s.declare("", "type: External")
@@ -72,8 +73,8 @@ func TestStagedRunsBringWhatWasSelected(t *testing.T) {
 	})
 }
 
-// TestStagedRunsFollowNamedClusters: clusters that are named again wait for a run with the policy that names them, those that are
-// not any more are cleaned by it, last.
+// TestStagedRunsFollowNamedClusters: clusters that a new policy names wait for a run with that
+// policy. Clusters that it no longer names are cleaned by that run, last.
 func TestStagedRunsFollowNamedClusters(t *testing.T) {
 	eachScope(t, func(s *staged) {
 		s.declare("placementType: PickFixed, clusterNames: [NAME-1, NAME-2]", "type: External")
@@ -115,7 +116,8 @@ func TestStagedRunsFollowNamedClusters(t *testing.T) {
 	})
 }
 
-// TestStagedRunsFollowTheNumberOfClusters: a number of clusters that changes makes no new policy, so what a run brought stays done.
+// TestStagedRunsFollowTheNumberOfClusters: a change of the number of clusters makes no new policy,
+// so the clusters of a run stay done.
 func TestStagedRunsFollowTheNumberOfClusters(t *testing.T) {
 	eachScope(t, func(s *staged) {
 		s.declare("placementType: PickN, numberOfClusters: 1", "type: External")
@@ -158,7 +160,8 @@ func TestStagedRunsFollowTheNumberOfClusters(t *testing.T) {
 	})
 }
 
-// TestStagedRunsWithOverrides: runs and placements name the snapshots of the overrides, of the clusters that they change.
+// TestStagedRunsWithOverrides: runs and placements name the snapshots of the overrides on the
+// clusters that they change.
 func TestStagedRunsWithOverrides(t *testing.T) {
 	eachScope(t, func(s *staged) {
 		cros, ros := map[int][]string{}, map[int][]string{2: {s.own("NAME/ro-0")}}
@@ -201,7 +204,8 @@ func TestStagedRunsWithOverrides(t *testing.T) {
 	})
 }
 
-// TestStagedRunsThatReportDifferences: a run under ReportDiff comes to the clusters stage by stage, and brings nothing.
+// TestStagedRunsThatReportDifferences: a run under ReportDiff reaches the clusters stage by stage,
+// and brings nothing.
 func TestStagedRunsThatReportDifferences(t *testing.T) {
 	eachScope(t, func(s *staged) {
 		s.reports = true
@@ -221,7 +225,7 @@ func TestStagedRunsThatReportDifferences(t *testing.T) {
 	})
 }
 
-// TestStagedRunsAfterARollingUpdate: a placement that becomes External stays as it is until a run.
+// TestStagedRunsAfterARollingUpdate: a placement that becomes External does not change until a run.
 func TestStagedRunsAfterARollingUpdate(t *testing.T) {
 	eachScope(t, func(s *staged) {
 		s.declare("", "type: RollingUpdate")
@@ -243,8 +247,8 @@ func TestStagedRunsAfterARollingUpdate(t *testing.T) {
 	})
 }
 
-// TestStagedRunsInParallel: a stage that takes all clusters at once, and one that takes two of three, of a placement and a run
-// that have the names of others that were deleted.
+// TestStagedRunsInParallel: one stage takes all clusters at once, and another one takes two of
+// three. Placement and run have the names of deleted ones.
 func TestStagedRunsInParallel(t *testing.T) {
 	eachScope(t, func(s *staged) {
 		for i, most := range []string{"3", `"70%"`} {
@@ -260,7 +264,8 @@ func TestStagedRunsInParallel(t *testing.T) {
 	})
 }
 
-// TestStagedRunsThroughTheirStates: a run is initialized, run, stopped with an approval given meanwhile, and run to its end.
+// TestStagedRunsThroughTheirStates: a run is initialized, started, stopped and started again until
+// its end. While it is stopped, an approval is given.
 func TestStagedRunsThroughTheirStates(t *testing.T) {
 	eachScope(t, func(s *staged) {
 		s.declare("", "type: External")
@@ -308,7 +313,8 @@ func (s *staged) left() {
 	s.stays("what it has it keeps", settled, s.holds("old", 1))
 }
 
-// TestStagedRunsWithoutAClusterThatLeft: its binding is Unscheduled until a run, which cleans nothing there.
+// TestStagedRunsWithoutAClusterThatLeft: its binding is Unscheduled until a run, which cleans
+// nothing on the cluster.
 func TestStagedRunsWithoutAClusterThatLeft(t *testing.T) {
 	s := newStaged(t, false)
 	s.left()
@@ -323,7 +329,8 @@ func TestStagedRunsWithoutAClusterThatLeft(t *testing.T) {
 	s.ends("0", "1")
 }
 
-// TestStagedRunsWithAClusterThatCameBack: it is picked again, and a run brings it what is to be there, whatever it kept.
+// TestStagedRunsWithAClusterThatCameBack: the cluster is picked again, and a run brings it the
+// content, whatever the cluster has kept.
 func TestStagedRunsWithAClusterThatCameBack(t *testing.T) {
 	for name, meanwhile := range map[string]func(*staged) (index, value string){
 		"unchanged": func(*staged) (string, string) { return "0", "old" },

@@ -21,9 +21,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stale is a world whose hub has seen only what the test shows it, as one whose
-// watch lags or that was paused. Its engine does not run, so that nothing but the
-// hub changes anything.
+// stale is an environment whose hub has seen only the objects that the test shows it, like a hub
+// that was paused or whose watch lags. Its engine does not run, so that only the hub changes
+// objects.
 type stale struct {
 	*hubEnv
 	*hub.Stale
@@ -37,8 +37,8 @@ func newStale(t *testing.T, change ...func(*hub.Config)) *stale {
 	return staleOn(newHubEnv(t, 0), "stale", store, store, change...)
 }
 
-// staleOn is a stale hub of a world that another one serves too, and of which the
-// records are in the same store, which this one reaches by a way of its own.
+// staleOn returns a stale hub in an environment that another hub serves, too. Both have their
+// records in the same store, and this hub uses its own access to it.
 func staleOn(w *hubEnv, name string, store *memory.Store, way backend.Store, change ...func(*hub.Config)) *stale {
 	t := w.t
 	t.Helper()
@@ -65,7 +65,7 @@ func staleOn(w *hubEnv, name string, store *memory.Store, way backend.Store, cha
 	return s
 }
 
-// seen shows the hub an object as it is now, and returns it.
+// seen shows the hub the current version of an object, and returns it.
 func (s *stale) seen(short, name string) *unstructured.Unstructured {
 	s.t.Helper()
 	obj, err := s.at(short).Get(s.t.Context(), name, getOptions())
@@ -78,8 +78,8 @@ func (s *stale) seen(short, name string) *unstructured.Unstructured {
 	return obj
 }
 
-// sync shows the hub an object as it is now, with the snapshots, until it has nothing
-// to do with it.
+// sync shows the hub the current version of an object, with the snapshots, until the hub has
+// nothing to do for it.
 func (s *stale) sync(short, name string, round func(context.Context, string) error) {
 	s.t.Helper()
 	s.eventually(short+" "+name+" to be brought up to date", func() error {
@@ -97,7 +97,7 @@ func (s *stale) sync(short, name string, round func(context.Context, string) err
 	})
 }
 
-// again deletes an object, whatever holds it, and makes another one of its name.
+// again deletes an object together with its finalizers, and creates another one with its name.
 func (s *stale) again(short, name string, obj *unstructured.Unstructured) {
 	s.t.Helper()
 	s.release(s.t.Context(), s.kindOf(short), s.seen(short, name))
@@ -110,8 +110,8 @@ func (s *stale) again(short, name string, obj *unstructured.Unstructured) {
 	s.create(obj)
 }
 
-// begun is a stale hub that has begun the run of the world's name, and the run as
-// it was before the hub said so in its metadata.
+// begun returns a stale hub that has begun the run with the environment's name, and the run before
+// the hub recorded that in its metadata.
 func begun(t *testing.T) (*stale, *unstructured.Unstructured) {
 	s := newStale(t)
 	s.place("v1")
@@ -136,8 +136,8 @@ func begun(t *testing.T) (*stale, *unstructured.Unstructured) {
 	return s, before
 }
 
-// A hub that has not seen yet that a run was begun does not begin it again when the
-// engine's is gone.
+// A hub that has not seen that a run was begun does not begin it again, even if the engine run is
+// gone.
 func TestAStaleHubBeginsNoRunTwice(t *testing.T) {
 	s, before := begun(t)
 	if err := s.engine.Run(s.name).Delete(t.Context(), true); err != nil {
@@ -152,7 +152,7 @@ func TestAStaleHubBeginsNoRunTwice(t *testing.T) {
 	}
 }
 
-// A hub that has not seen yet that a run is to stop does not start it.
+// A hub that has not seen a stop of a run does not start the run.
 func TestAStaleHubStartsNoRunThatWasStopped(t *testing.T) {
 	s, _ := begun(t)
 	s.patch("csur", s.name, `{"spec":{"state":"Run"}}`)
@@ -167,8 +167,7 @@ func TestAStaleHubStartsNoRunThatWasStopped(t *testing.T) {
 	}
 }
 
-// A hub that has not seen yet that a run was deleted and made again leaves the new
-// one alone.
+// A hub that has not seen that a run was deleted and created again does not change the new run.
 func TestAStaleHubDeletesNoRunThatWasMadeAgain(t *testing.T) {
 	s, _ := begun(t)
 	first := s.seen("csur", s.name)
@@ -192,8 +191,8 @@ func TestAStaleHubDeletesNoRunThatWasMadeAgain(t *testing.T) {
 	}
 }
 
-// A hub that has not seen yet that a placement was deleted and made again does not
-// remove what the new one placed.
+// A hub that has not seen that a placement was deleted and created again does not remove the
+// objects of the new one.
 func TestAStaleHubDeletesNoPlacementThatWasMadeAgain(t *testing.T) {
 	s := newStale(t)
 	s.place("v1")
@@ -213,8 +212,8 @@ func TestAStaleHubDeletesNoPlacementThatWasMadeAgain(t *testing.T) {
 	}
 }
 
-// A hub that has not seen yet how a placement is rolled out now does not declare it
-// as it was, and rolls nothing out.
+// A hub that has not seen a new rollout strategy of a placement does not declare the old one, and
+// rolls nothing out.
 func TestAStaleHubRollsOutNothing(t *testing.T) {
 	s := newStale(t)
 	s.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
@@ -242,8 +241,8 @@ spec:
 	}
 }
 
-// An object that has the name of what somebody declared to the engine directly does
-// not take its place.
+// An object with the name of a placement that a host declared to the engine does not replace that
+// placement.
 func TestAnObjectDoesNotTakeWhatTheHostDeclared(t *testing.T) {
 	s, _ := begun(t)
 	p, err := s.engine.Placement(s.name).Get(t.Context())
@@ -299,8 +298,8 @@ spec:
   strategy: {type: External}
 `
 
-// An override that cannot be read keeps back the placements that it may be about:
-// none in another namespace, and none that selects nothing there.
+// An override that cannot be read holds back only the placements that it may concern: none in
+// another namespace, and none that selects nothing there.
 func TestAnUnreadableOverrideKeepsBackOnlyWhatItMayConcern(t *testing.T) {
 	s := newStale(t)
 	s.place("v1")
@@ -325,7 +324,7 @@ spec: {` + placement + `policy: nonsense}
 	s.await("crp", s.name, "ClusterResourcePlacementScheduled", "False")
 }
 
-// Only one policy snapshot is the latest, also after a hub died before it said so.
+// Only one policy snapshot is the latest, even after a hub died before it wrote that.
 func TestOnePolicySnapshotIsTheLatest(t *testing.T) {
 	s := newStale(t)
 	s.place("v1")
@@ -341,8 +340,8 @@ func TestOnePolicySnapshotIsTheLatest(t *testing.T) {
 	}
 }
 
-// A run whose object went without its finalizer is not carried on unseen; one whose
-// object is only not seen yet is left alone, and so is the host's own.
+// A run whose object was removed without its finalizer ends. A run whose object the hub has only
+// not seen yet is not changed, and neither is a run of the host.
 func TestARunWithoutItsObjectEnds(t *testing.T) {
 	s, _ := begun(t)
 	s.mayWarn("went without its finalizer")
@@ -374,8 +373,8 @@ func TestARunWithoutItsObjectEnds(t *testing.T) {
 	}
 }
 
-// Who stands in an object that is older than the admission policies was written by
-// whoever liked to.
+// The author in an object that is older than the admission policies proves nothing, because any
+// client can have written it.
 func TestNobodyVouchesForWhatIsOlderThanThePolicies(t *testing.T) {
 	s := newStale(t)
 	s.create(s.runOf(s.name, ""))

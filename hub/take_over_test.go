@@ -9,13 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// deploymentWith is a Deployment of the namespace with so many replicas.
+// deploymentWith returns a Deployment of the namespace with the number of replicas.
 func deploymentWith(replicas int) string {
 	return fmt.Sprintf(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: app, namespace: NAME}, spec: {replicas: %d, selector: {matchLabels: {app: a}},
   template: {metadata: {labels: {app: a}}, spec: {containers: [{name: c, image: i}]}}}}`, replicas)
 }
 
-// statusOf is what the status of the placement has of a member.
+// statusOf returns the part of the placement's status about a member.
 func (s *scenario) statusOf(member int) (*unstructured.Unstructured, error) {
 	u, err := s.get("crp/NAME")
 	if err != nil {
@@ -30,7 +30,7 @@ func (s *scenario) statusOf(member int) (*unstructured.Unstructured, error) {
 	return nil, fmt.Errorf("member %d is not in the status: %v", member, clusters)
 }
 
-// object is an element of a list of what the status has of a member, by the kind of its object.
+// object returns the element of a list in a member's status whose object has the kind.
 func (s *scenario) object(member int, list, kind string) (map[string]any, error) {
 	c, err := s.statusOf(member)
 	if err != nil {
@@ -45,8 +45,9 @@ func (s *scenario) object(member int, list, kind string) (map[string]any, error)
 	return nil, fmt.Errorf("no %s in %s: %v", kind, list, c.Object)
 }
 
-// What a member had before is not taken over, as whenToTakeOver says: it is named with KubeFleet's reason, the generation
-// that it has on the member, and what it differs in, also while the run that was to update it goes on.
+// An object that was on a member before is not taken over, as whenToTakeOver requires. The status
+// names it with KubeFleet's reason, its generation on the member, and its differences, even while
+// the run that should update it continues.
 func TestWhatDiffersIsNotTakenOver(t *testing.T) {
 	t.Parallel()
 	for when, reason := range map[string]string{"IfNoDiff": "FailedToTakeOver", "Never": "NotTakenOver"} {
@@ -81,7 +82,8 @@ func TestWhatDiffersIsNotTakenOver(t *testing.T) {
 	}
 }
 
-// Under ReportDiff what a member lacks differs as a whole, and no difference is told of a member that no run has come to.
+// Under ReportDiff, an object that a member lacks differs as a whole. No difference is reported for
+// a member that no run has reached.
 func TestDifferencesAreToldOfMembersThatARunHasComeTo(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -121,7 +123,7 @@ func TestDifferencesAreToldOfMembersThatARunHasComeTo(t *testing.T) {
 	s.eventually("what the second lacks", func() error { _, err := s.object(2, "diffedPlacements", "ConfigMap"); return err })
 }
 
-// rollout is the condition RolloutStarted of a member.
+// rollout checks the condition RolloutStarted of a member.
 func (s *scenario) rollout(member int, want string) func() error {
 	return func() error {
 		c, err := s.statusOf(member)
@@ -141,8 +143,9 @@ func (s *scenario) rollout(member int, want string) func() error {
 	}
 }
 
-// As in KubeFleet, members that were up to date are Unknown once the policy of an External placement was changed, until a
-// run comes to them, whatever becomes of the run before.
+// As in KubeFleet, members that were up to date become Unknown when the policy of an External
+// placement changes. They stay so until a run reaches them, whatever the outcome of the previous
+// run is.
 func TestAChangedPolicyOfAnExternalPlacementWaitsForARun(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")

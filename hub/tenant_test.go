@@ -21,13 +21,14 @@ import (
 
 const tenantUser = "tenant"
 
-// TestANamespaceEditorGetsNoMoreOnMembers: a user with the roles slipway-viewer and slipway-editor in one
-// namespace, and none that may hand out rights, tries every way by which a namespace reaches a member: an
-// envelope in a placement of the namespace, an object that is selected, and an override. Each is refused in words that name the object, the field and the remedies; what the user may bring
-// arrives.
+// TestANamespaceEditorGetsNoMoreOnMembers: a user with the roles slipway-viewer and slipway-editor
+// in one namespace, and without a role that grants rights, tries every way from a namespace to a
+// member: an envelope in a placement of the namespace, a selected object, and an override. Each is
+// refused with a message that names the object, the field and the remedies. Permitted objects
+// arrive.
 func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
 	w := newHubEnv(t, 1)
-	w.mayWarn("Forbidden: ") // of what the editor asks for
+	w.mayWarn("Forbidden: ") // about the editor's requests
 	const user = "hub-of-tenants"
 	m := w.members[0]
 	w.grant(manifests.HubOptions{User: user, Namespace: w.config("").Namespace})
@@ -44,16 +45,16 @@ func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
 	w.createOn(c, w.parse(placementOf("enveloped", "placement.kubernetes-fleet.io", "v1beta1", "ResourceEnvelope", "envelope")))
 	w.refusedBefore(m, "rp", w.name, "enveloped", "ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io $NAME/envelope",
 		"data[grant.yaml]", "RoleBinding.v1.rbac.authorization.k8s.io $NAME/grant", "NamespaceRules", "have a ClusterResourcePlacement bring it")
-	// Without the grant, what else is in the envelope arrives.
+	// Without the grant, the other objects of the envelope arrive.
 	w.patchAs(c, "re", "envelope", `{"data":{"grant.yaml":null}}`)
 	w.eventually("what the user may bring", func() error {
 		_, err := w.on(m.client, "cm", w.name).Get(t.Context(), "fine", metav1.GetOptions{})
 		return err
 	})
-	// An object that is selected.
+	// A selected object.
 	w.createOn(c, w.parse(placementOf("selected", "rbac.authorization.k8s.io", "v1", "RoleBinding", tenantUser+"-slipway-editor")))
 	w.refusedBefore(m, "rp", w.name, "selected", "selectors[0].kind", "RoleBinding", "ClusterResourcePlacement", "NamespaceRules")
-	// An override of the namespace, which a placement of an administrator brings.
+	// An override of the namespace on a placement of an administrator.
 	w.placeNamespace()
 	w.bind("admins", "cluster-admin", "root")
 	w.eventually("the binding of the administrator on the member", func() error { return w.bound(m, "admins", "root") })
@@ -67,8 +68,9 @@ func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
 	}
 }
 
-// TestAnAdministratorsPlacementBringsWhatItsEnvelopesHave: the rights that count are those of the author of the placement, so a
-// ClusterResourcePlacement brings quotas and roles that a placement of the namespace may not bring.
+// TestAnAdministratorsPlacementBringsWhatItsEnvelopesHave: the rights of the placement's author
+// count. So a ClusterResourcePlacement brings quotas and roles that a placement of the namespace
+// may not bring.
 func TestAnAdministratorsPlacementBringsWhatItsEnvelopesHave(t *testing.T) {
 	w := newHubEnv(t, 1)
 	m := w.members[0]
@@ -86,8 +88,9 @@ func TestAnAdministratorsPlacementBringsWhatItsEnvelopesHave(t *testing.T) {
 	w.await("crp", w.name, "ClusterResourcePlacementAvailable", "True")
 }
 
-// TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo: a host that does not want Secrets where those who read
-// envelopes see them, keeps them out by its rules for namespaces; what is in the Secret is not told.
+// TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo: a host that wants no Secrets in envelopes,
+// because readers of envelopes would see them, forbids them with its rules for namespaces. The
+// message does not contain the content of the Secret.
 func TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo(t *testing.T) {
 	w := newHubEnv(t, 1)
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
@@ -110,9 +113,10 @@ func TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo(t *testing.T) {
 	})
 }
 
-// TestAKindThatTheHubMayNotReadIsNamed: a hub with exactly the rights of its manifests, which exclude Secrets,
-// rolls out a namespace without them. A kind that it may not read holds up the next snapshot, in words that name
-// it and the remedies, and takes nothing from members; with the right it goes on by itself.
+// TestAKindThatTheHubMayNotReadIsNamed: a hub with exactly the rights of its manifests, which
+// exclude Secrets, rolls out a namespace without them. A kind that it may not read delays the next
+// snapshot, with a message that names the kind and the remedies, and removes nothing from members.
+// Once the right is granted, the hub continues.
 func TestAKindThatTheHubMayNotReadIsNamed(t *testing.T) {
 	w := newHubEnv(t, 1)
 	const user = "hub-of-kinds"
@@ -134,7 +138,7 @@ func TestAKindThatTheHubMayNotReadIsNamed(t *testing.T) {
 	w.defineWidgets()
 	tries := 0
 	w.eventually("the placement to name the kind", func() error {
-		if tries++; tries%50 == 1 { // a snapshot of the moment before the kind is listed has nothing of it
+		if tries++; tries%50 == 1 { // a snapshot from before the kind was listed has none of its objects
 			w.change(fmt.Sprint("change-", tries))
 		}
 		u, err := w.at("crp").Get(t.Context(), w.name, metav1.GetOptions{})
@@ -179,7 +183,8 @@ func (w *hubEnv) grantKind(user, group, resource string) {
 	}
 }
 
-// tenant gives the user roles in the namespace of the world's name, and returns a client of theirs.
+// tenant gives the user roles in the namespace with the environment's name, and returns a client of
+// the user.
 func (w *hubEnv) tenant(roles ...string) dynamic.Interface {
 	w.t.Helper()
 	for _, role := range roles {
@@ -189,7 +194,7 @@ func (w *hubEnv) tenant(roles ...string) dynamic.Interface {
 	return c
 }
 
-// bind gives a user a role in the namespace of the world's name.
+// bind gives a user a role in the namespace with the environment's name.
 func (w *hubEnv) bind(name, role, user string) {
 	w.t.Helper()
 	_, err := w.kube.RbacV1().RoleBindings(w.name).Create(w.t.Context(), &rbacv1.RoleBinding{
@@ -202,7 +207,7 @@ func (w *hubEnv) bind(name, role, user string) {
 	}
 }
 
-// envelope is the text of the envelope of that name with what is in it, by their names.
+// envelope returns the text of an envelope with the entries.
 func envelope(namespace string, entries ...string) string {
 	return `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourceEnvelope, metadata: {name: envelope, namespace: ` + namespace + `}, data: {` +
 		strings.Join(entries, ", ") + `}}`
@@ -218,7 +223,7 @@ func grantOf(name string) string {
   roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ` + tenantUser + `}]}`
 }
 
-// placementOf is a placement of the namespace which selects one object.
+// placementOf returns a placement of the namespace that selects one object.
 func placementOf(name, group, version, kind, object string) string {
 	return `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ResourcePlacement, metadata: {name: ` + name + `, namespace: $NAME},
   spec: {resourceSelectors: [{group: "` + group + `", version: ` + version + `, kind: ` + kind + `, name: ` + object + `}], strategy: {type: RollingUpdate}}}`
@@ -230,15 +235,16 @@ func overrideOf(group, version, kind, object, path, value string) string {
   policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideType: JSONPatch, jsonPatchOverrides: [{op: replace, path: ` + path + `, value: ` + value + `}]}]}}}`
 }
 
-// placeNamespace makes the placement of the administrator, which rolls the namespace out by itself.
+// placeNamespace creates the administrator's placement, which rolls out the namespace
+// automatically.
 func (w *hubEnv) placeNamespace() {
 	w.t.Helper()
 	w.createText(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacement, metadata: {name: $NAME},
   spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME}], strategy: {type: RollingUpdate, applyStrategy: {allowCoOwnership: true}}}}`)
 }
 
-// refusedBefore waits until the status of a placement says all of the words, and fails at once where the
-// tenant has got a right on the member instead.
+// refusedBefore waits until the status of a placement contains all of the words. It fails at once
+// if the tenant has got a right on the member.
 func (w *hubEnv) refusedBefore(m *member, short, namespace, name string, words ...string) {
 	w.t.Helper()
 	w.eventually(name+" to be refused", func() error {
@@ -259,7 +265,7 @@ func (w *hubEnv) refusedBefore(m *member, short, namespace, name string, words .
 	})
 }
 
-// powerless is an error where the tenant has a right on a member that nobody gave there.
+// powerless returns an error if the tenant has a right on a member that was not granted there.
 func (w *hubEnv) powerless(m *member) error {
 	_, k := clientsFor(w.t, m.server.Config())
 	for _, a := range []authorizationv1.ResourceAttributes{
@@ -278,7 +284,7 @@ func (w *hubEnv) powerless(m *member) error {
 	return nil
 }
 
-// bound is an error unless a RoleBinding of a member is for a user.
+// bound returns an error unless a RoleBinding of a member is for a user.
 func (w *hubEnv) bound(m *member, name, user string) error {
 	_, k := clientsFor(w.t, m.server.Config())
 	b, err := k.RbacV1().RoleBindings(w.name).Get(w.t.Context(), name, metav1.GetOptions{})
@@ -288,7 +294,7 @@ func (w *hubEnv) bound(m *member, name, user string) error {
 	return err
 }
 
-// patchAs changes an object of the namespace as somebody.
+// patchAs changes an object of the namespace with a client.
 func (w *hubEnv) patchAs(c dynamic.Interface, short, name, patch string) *unstructured.Unstructured {
 	w.t.Helper()
 	u, err := w.on(c, short, w.name).Patch(w.t.Context(), name, mergePatch, []byte(patch), metav1.PatchOptions{})

@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// An object that the placement has already and one of the wrong scope are on no member, what else is in the envelopes is. The
-// placement names each, its envelope and the reason, with KubeFleet's where it has one, and an event says what would be right.
+// A duplicate object, and an object with the wrong scope, are on no member; the other objects of
+// the envelopes are. The placement names each of them with its envelope and the reason, KubeFleet's
+// if there is one, and an event names the remedy.
 func TestObjectsThatCannotBeInTheirEnvelopes(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("selected")
@@ -85,8 +86,8 @@ spec:
 	s.eventually("nothing to fail", s.failing("", "Namespace NAME; ConfigMap config; ClusterResourceEnvelope NAME-c; ResourceEnvelope a; ResourceEnvelope b"))
 }
 
-// failing checks the failed objects of all clusters in the status of the placement, ascending, each with its condition and its
-// envelope, and the selected ones.
+// failing checks the failed objects of all clusters in the status of the placement, ascending, each
+// with its condition and its envelope, and the selected objects.
 func (s *scenario) failing(failed, selected string) func() error {
 	return func() error {
 		u, err := s.get("crp/NAME")

@@ -11,9 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// wholeStatus is all that the status of a placement says, but for messages, times and what only this hub has: its conditions,
-// what is selected, and of each cluster the conditions, what failed and what differs. A condition that is about another
-// generation than the object's says which.
+// wholeStatus returns a placement's status without messages, times and fields that only this hub
+// has: its conditions, the selected objects, and for each cluster the conditions, the failed
+// objects and the differences. A condition of another generation than the object's includes the
+// generation.
 func wholeStatus(u *unstructured.Unstructured) string {
 	status, _ := u.Object["status"].(map[string]any)
 	lines := []string{
@@ -50,7 +51,8 @@ func wholeConditions(of map[string]any, prefix string, generation int64) string 
 	return strings.Join(out, " ")
 }
 
-// wholeCondition is a condition without its message; a negative generation is another one than any.
+// wholeCondition returns a condition without its message. A negative generation never equals the
+// condition's.
 func wholeCondition(c map[string]any, prefix string, generation int64) string {
 	text := fmt.Sprintf("%s=%v/%v", strings.TrimPrefix(fmt.Sprint(c["type"]), prefix), c["status"], c["reason"])
 	observed, _ := c["observedGeneration"].(int64)
@@ -96,9 +98,9 @@ const (
 	clusterSynced = "Scheduled=True/Scheduled RolloutStarted=True/RolloutStarted Overridden=True/NoOverrideSpecified WorkSynchronized=True/AllWorkSynced"
 )
 
-// whole waits until the status of a placement says exactly this, and logs after how long it does. SYNCED stands for what
-// the placement says, and synced for what a cluster does, when everything is ready to be applied, PLACED and placed for what
-// they say at the end.
+// whole waits until the status of a placement is exactly want, and logs the time. When everything
+// is ready to be applied, SYNCED stands for the conditions of the placement and synced for the
+// conditions of a cluster. PLACED and placed stand for them at the end.
 func (s *scenario) whole(what, want string) {
 	s.Helper()
 	want, begun := s.own(strings.NewReplacer(
@@ -118,7 +120,7 @@ func (s *scenario) whole(what, want string) {
 	s.Logf("as wanted after %v", time.Since(begun).Round(100*time.Millisecond))
 }
 
-// placeOn creates the placement NAME of namespace NAME on members that it names.
+// placeOn creates the placement NAME of the namespace NAME on the named members.
 func (s *scenario) placeOn(members, strategy string) {
 	s.Helper()
 	s.apply(`
@@ -131,8 +133,8 @@ spec:
   strategy: {` + strategy + `}`)
 }
 
-// TestStatusOfAStuckRollingUpdate: the clusters that wait for the latest snapshot say that its rollout has not come to them,
-// and nothing of the one that they have.
+// TestStatusOfAStuckRollingUpdate: the clusters that wait for the latest snapshot report that its
+// rollout has not reached them, and nothing about their current snapshot.
 func TestStatusOfAStuckRollingUpdate(t *testing.T) {
 	for name, c := range map[string]struct{ object, selected, failed string }{
 		"deployment": {deployment, "v1 ConfigMap config\nselected apps/v1 Deployment app", "apps/v1 Deployment app Available=False/ManifestNotAvailableYet@1"},
@@ -169,8 +171,8 @@ cluster NAME-2 index 1
 	}
 }
 
-// TestStatusOfNothingSelected: a placement that selects nothing is placed, as in KubeFleet, and where it selects nothing any
-// more its objects go from the members.
+// TestStatusOfNothingSelected: a placement that selects nothing is placed, as in KubeFleet. If it
+// no longer selects anything, its objects are removed from the members.
 func TestStatusOfNothingSelected(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -203,8 +205,8 @@ cluster NAME-1 index 1
 	s.eventually("v1 again", s.has(1, "config", "v1"))
 }
 
-// TestStatusOfAKindThatTheMemberLacks: an object of a kind that a member does not serve is named, and the others are placed;
-// where a placement only reports, its comparison is not complete.
+// TestStatusOfAKindThatTheMemberLacks: an object of a kind that a member does not serve is named,
+// and the others are placed. If a placement only reports, its comparison is incomplete.
 func TestStatusOfAKindThatTheMemberLacks(t *testing.T) {
 	for name, c := range map[string]struct{ strategy, overall, cluster, cm string }{
 		"applied": {
@@ -237,8 +239,9 @@ cluster NAME-1 index 0
 	}
 }
 
-// TestStatusOfMembersThatAreNotPicked: a member that is not healthy, one that leaves and one that there is not have an entry
-// without a name each, also where the policy names them, and nothing is placed on them.
+// TestStatusOfMembersThatAreNotPicked: an unhealthy member, a member that leaves and a missing
+// member have an entry without a name each, even if the policy names them, and nothing is placed on
+// them.
 func TestStatusOfMembersThatAreNotPicked(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.apply(`{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: NAME-sick, labels: {story: NAME}}, spec: {}}`)
@@ -284,7 +287,8 @@ Scheduled=True/SchedulingPolicyFulfilled
 selected v1 Namespace NAME`)
 }
 
-// TestStatusOfWhatKubeFleetDoesNotTrack: a cluster with an object of a kind that KubeFleet cannot judge is available for its reason.
+// TestStatusOfWhatKubeFleetDoesNotTrack: a cluster with an object of a kind that KubeFleet cannot
+// judge is available with KubeFleet's reason for that.
 func TestStatusOfWhatKubeFleetDoesNotTrack(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.apply(`{apiVersion: batch/v1, kind: CronJob, metadata: {name: cron, namespace: NAME}, spec: {schedule: "0 0 1 1 *",
@@ -299,8 +303,9 @@ cluster NAME-1 index 0
   synced Applied=True/AllWorkHaveBeenApplied Available=True/NotAllWorkAreAvailabilityTrackable`)
 }
 
-// TestStatusOfDriftWhileAnUpdateWaits: with whenToApply IfNotDrifted what drifts while the workload of a new placement is not
-// available yet has failed, also beside what was not taken over, and no more once it is put back.
+// TestStatusOfDriftWhileAnUpdateWaits: with whenToApply IfNotDrifted, an object that drifts while
+// the workload of a new placement is not available yet has failed, also beside an object that was
+// not taken over. Once it is restored, it has not.
 func TestStatusOfDriftWhileAnUpdateWaits(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.apply(deployment)
@@ -338,7 +343,8 @@ cluster NAME-2 index 0
 	s.whole("crp/NAME", head+"  placed"+failed+drifted+differs+at)
 }
 
-// TestStatusWhenTheApplyStrategyIsSwitched: a placement that is stuck behind what was there before reports, when it is to, of all clusters.
+// TestStatusWhenTheApplyStrategyIsSwitched: a placement that is stuck because of earlier objects on
+// a member reports for all clusters once it should only report.
 func TestStatusWhenTheApplyStrategyIsSwitched(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("test")
@@ -375,8 +381,8 @@ cluster NAME-2 index 1
   diffed v1 ConfigMap config at generation 0 /data/key member=test hub=bar`)
 }
 
-// TestStatusOfDriftInFull: with comparisonOption FullComparison fields that the hub does not have are differences: of what was
-// there before, and of what was placed, which is left alone or not.
+// TestStatusOfDriftInFull: with comparisonOption FullComparison, fields that the hub does not have
+// are differences, of earlier objects and of placed ones.
 func TestStatusOfDriftInFull(t *testing.T) {
 	objects := `
 selected v1 Namespace NAME
