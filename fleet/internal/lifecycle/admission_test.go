@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// queueEntry is a run; its UID is its name with a u before it.
+// queueEntry returns the entry of a run; its UID is its name with the prefix u.
 func queueEntry(run string, index int) Entry { return Entry{UID: "u" + run, Run: run, Index: index} }
 
 func queueOf(t *testing.T, entries ...Entry) Queue {

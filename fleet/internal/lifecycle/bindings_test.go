@@ -27,7 +27,7 @@ func heldPlan(t *testing.T) *stages.Plan {
 	return p
 }
 
-// heldRun is a run that has come to all clusters of the first stage but the last.
+// heldRun returns a run that has reached all clusters of the first stage except the last.
 func heldRun(p *stages.Plan) *step.Run {
 	r := &step.Run{UID: "uid", Placement: p.Placement, Plan: p.Digest, State: stages.Running, Started: 1}
 	*r.Form(runstate.Key{}) = runstate.Form{
@@ -44,7 +44,7 @@ func heldRun(p *stages.Plan) *step.Run {
 	return r
 }
 
-// cleanedRun is a run that has come to all clusters, the last of which failed.
+// cleanedRun returns a run that has reached all clusters; the last one failed.
 func cleanedRun(p *stages.Plan) *step.Run {
 	ended := func(completed, failed int) runstate.StageRun {
 		return runstate.StageRun{State: stages.Completed, Reached: 1, Started: 1, Ended: 1, Groups: []runstate.GroupRun{{
@@ -72,9 +72,9 @@ func heldBefore() Bindings {
 	}
 }
 
-// What a cluster may have after a run has ended is what the run proved to be
-// there, or else what it tried in addition to what was proven before; what a
-// deleted run did is in doubt.
+// After a run has ended, a cluster has the snapshot that the run proved; without a proof it may
+// have the snapshot that the run tried, besides the earlier proven snapshot. The result of a
+// deleted run is uncertain.
 func TestWhatClustersMayHave(t *testing.T) {
 	plan := heldPlan(t)
 	held, cleaned := heldRun(plan), cleanedRun(plan)

@@ -21,7 +21,7 @@ type record struct {
 	Entry
 	plan       string
 	clusters   []Reached
-	new        []string // the clusters that it was planned for as new ones
+	new        []string // the clusters that the run was planned for as new ones
 	evicts     []string
 	state      stages.State
 	attempt    int
@@ -34,20 +34,21 @@ type record struct {
 	broken     bool // its record cannot be read
 	of         string
 	rollbackOf string
-	back       string // the name of the run that it takes back
+	back       string // the name of the run that it rolls back
 	request    *stages.RollbackRequest
-	stored     int64 // the generation of collections when its contents were stored
-	// acting reports whether it may change clusters now, closed that its end was recorded by its engine.
+	stored     int64 // the GCGeneration when its contents were stored
+	// acting reports whether it may change clusters now, closed whether its engine has recorded its
+	// end.
 	acting, closed bool
-	// before is what its clusters had when it first began.
+	// before are the bindings from when it first began.
 	before Bindings
-	// retrying reports whether it is asked to start again, stuck that it never ends by itself.
+	// retrying reports whether it must start again, stuck whether it never ends by itself.
 	retrying, stuck bool
-	// taken is the last attempt that was taken in.
+	// taken is the last attempt whose result was recorded.
 	taken int
-	// acted is the newest epoch at which it began to change clusters, or its end was recorded.
+	// acted is the newest epoch of its changes of clusters and of its recorded end.
 	acted int64
-	// superseder is the run in whose favour it was commanded to end.
+	// superseder is the run that supersedes it.
 	superseder string
 }
 
@@ -73,33 +74,33 @@ func (r *record) result() Result {
 	return out
 }
 
-// env is what stands around a placement: a store, runs and clusters. It is a driver of [Advance].
+// env is the environment of a placement: a store, runs and clusters. It is a driver of [Advance].
 type env struct {
 	advance   advancer
 	spec      Spec
 	stored    []byte
-	read      State // what is stored
+	read      State // the stored state
 	revision  int
 	pages     map[Generation]Bindings
 	lost      bool // the bindings cannot be read
 	runs      map[string]*record
 	deleted   map[string]*record
-	plans     map[string][]Reached // by UID, also of runs that are gone
+	plans     map[string][]Reached // by UID, also of deleted runs
 	inventory map[string]bool
 	noFleet   bool // the inventory cannot be read
 	ids       int
 	now       stages.Instant
 
-	// fault is called between the steps of a driver and returns an error where it does not survive that.
+	// fault is called between the steps of a driver. It returns an error if the driver dies there.
 	fault func(step string) error
-	// watch is called with each outcome that was saved.
+	// watch is called with each saved outcome.
 	watch func(before State, in Input, f Facts, out Outcome)
-	// told are the events, done the effects, since they were last looked up.
+	// told are the events and done the effects since they were last read.
 	told []stages.Event
 	done []Effect
 }
 
-// deletionRun is the name of the run that cleans the clusters of a placement which is deleted.
+// deletionRun is the name of the run that cleans the clusters of a deleted placement.
 const deletionRun = "deletion-web"
 
 const startOfTime = 1767225600000 // 2026-01-01
@@ -135,8 +136,8 @@ func (w *env) bindings(g Generation) Bindings {
 	return b
 }
 
-// tell is a driver: it reads the state, advances it with the facts that are needed, saves it unless it was saved
-// meanwhile, and carries the effects out.
+// tell is a driver: it reads the state, advances it with the facts that it needs, saves it unless
+// it has changed since the read, and carries out the effects.
 func (w *env) tell(in Input) (Outcome, error) {
 	for {
 		s, revision := w.state(), w.revision
@@ -185,7 +186,7 @@ func (w *env) settle(s State, in *Input, f *Facts) (Outcome, error) {
 	return Outcome{}, errors.New("it always needs more facts")
 }
 
-// learn reads what is needed.
+// learn reads the needed facts.
 func (w *env) learn(in *Input, f *Facts, out *Outcome) error {
 	need := out.Need
 	if need.Bindings {
@@ -239,7 +240,7 @@ func (w *env) learn(in *Input, f *Facts, out *Outcome) error {
 	return nil
 }
 
-// attempted is a plan of which nothing is known.
+// attempted returns the result of a plan whose run is unknown.
 func attempted(plan []Reached) []Reached {
 	out := slices.Clone(plan)
 	for i := range out {
@@ -291,7 +292,7 @@ func (w *env) create(r *record) {
 	w.plans[r.UID] = slices.Clone(r.clusters)
 }
 
-// admit admits a run that is recorded.
+// admit admits a recorded run.
 func (w *env) admit(r *record) (Outcome, error) {
 	in := RunAdmitted{
 		Entry: r.Entry, Plan: r.plan, Count: len(r.clusters), Of: r.of, By: "ann", Hold: r.hold, RollbackOf: r.rollbackOf, GCGeneration: r.stored, New: r.new, Recovered: true,
@@ -305,7 +306,7 @@ func (w *env) admit(r *record) (Outcome, error) {
 	return w.tell(in)
 }
 
-// begin lets a run that has the placement change clusters.
+// begin lets the active run change clusters.
 func (w *env) begin(r *record) {
 	r.acting, r.started, r.state = true, true, stages.Running
 	r.attempt++
@@ -314,7 +315,7 @@ func (w *env) begin(r *record) {
 	}
 }
 
-// planBack makes the run that takes another one back, of what the clusters had before it.
+// planBack returns the run that rolls another run back to the bindings from before it.
 func (w *env) planBack() (*record, error) {
 	s := w.state()
 	b := s.Rollback
@@ -332,7 +333,7 @@ func (w *env) planBack() (*record, error) {
 	for _, c := range out.clusters {
 		out.Index = max(out.Index, c.Index)
 	}
-	if !s.hasSnapshot(out.Index) { // all had nothing: the plan is made of the snapshot of the run
+	if !s.hasSnapshot(out.Index) { // all clusters had nothing, so the plan uses the snapshot of the run
 		out.Index = of.Index
 	}
 	return out, nil
@@ -340,7 +341,7 @@ func (w *env) planBack() (*record, error) {
 
 var errNothingBack = errors.New("every cluster stays as it is")
 
-// clustersBack are the clusters that a run which takes another one back changes, with what they had.
+// clustersBack returns the clusters that a rollback changes, with their earlier snapshots.
 func (w *env) clustersBack(s *State, of *record) (out []Reached) {
 	before := w.bindings(s.Base.Bindings)
 	for _, c := range of.clusters {
@@ -356,7 +357,7 @@ func (w *env) clustersBack(s *State, of *record) (out []Reached) {
 	return out
 }
 
-// undoOf is what a run is taken back for.
+// undoOf returns a request to roll a run back.
 func undoOf(name string) stages.RollbackRequest {
 	return stages.RollbackRequest{Cause: stages.OnCommand, Run: name, By: approval.Identity{Name: "ann"}, Message: "it is slow"}
 }

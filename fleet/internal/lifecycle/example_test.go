@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A run that asks for its turn while another one has the placement waits for it. Advance names the record that it
-// needs to decide that, and a driver reads it.
+// A run that asks for its turn waits for the active run. Advance names the record that it needs for
+// the decision, and a driver reads it.
 func ExampleAdvance() {
 	first, second := lifecycle.Entry{UID: "u1", Run: "shop-1"}, lifecycle.Entry{UID: "u2", Run: "shop-2"}
 	state := lifecycle.State{
@@ -25,7 +25,7 @@ func ExampleAdvance() {
 	out, err = lifecycle.Advance(state, asked, facts)
 	fmt.Println("waits for", out.Turn.WaitsFor, out.Changed, err)
 
-	// The first run has ended, and its engine did not live to record that.
+	// The first run has ended, and its engine died before it recorded that.
 	facts.Runs["u1"] = lifecycle.RunFact{Found: lifecycle.Present, Ended: true, Result: &lifecycle.Result{State: stages.Completed}}
 	facts.Runs["u2"] = lifecycle.RunFact{Found: lifecycle.Present}
 	out, err = lifecycle.Advance(state, asked, facts)

@@ -17,14 +17,14 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// FuzzLaws plays random lives of a placement, with runs that fail, engines that die and writes that meet, and holds
-// Advance to the laws.
+// FuzzLaws plays random lives of a placement, with failing runs, dying engines and concurrent
+// writes, and checks that Advance keeps the laws.
 func FuzzLaws(f *testing.F) {
 	for seed := range uint64(50) {
 		f.Add(lawBytes(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		for _, v := range live(data[:min(len(data), 800)], Advance) { // a life of more is not another one
+		for _, v := range live(data[:min(len(data), 800)], Advance) { // a longer life tests nothing new
 			t.Errorf("law %s: %s", v.law, v.text)
 		}
 	})
@@ -50,7 +50,7 @@ func TestLaws(t *testing.T) {
 	}
 }
 
-// lawBytes are the dice of a seed.
+// lawBytes returns the dice of a seed.
 func lawBytes(seed uint64) []byte {
 	r := rand.New(rand.NewPCG(seed, 29410))
 	b := make([]byte, 200+r.IntN(600))
@@ -60,13 +60,13 @@ func lawBytes(seed uint64) []byte {
 	return b
 }
 
-// violation is a law that was broken: its number in the package documentation.
+// violation is a broken law: its number in the package documentation, and a text.
 type violation struct{ law, text string }
 
-// checker holds what happens in an env to the laws. It has a model of its own of what runs did.
+// checker checks that the events in an env keep the laws. It has its own model of the runs.
 type checker struct {
 	w     *env
-	epoch int64 // the newest at which a run has changed clusters
+	epoch int64 // the newest epoch of a run that has changed clusters
 	found []violation
 }
 
@@ -74,7 +74,7 @@ func (c *checker) broken(law, format string, args ...any) {
 	c.found = append(c.found, violation{law, fmt.Sprintf(format, args...)})
 }
 
-// pure returns an advancer that holds another one to law 1.
+// pure returns an advancer that checks law 1 on another advancer.
 func (c *checker) pure(advance advancer) advancer {
 	calls := 0
 	return func(s State, in Input, f Facts) (Outcome, error) {
@@ -108,7 +108,7 @@ func encode(s State) []byte {
 	return b
 }
 
-// saved checks an outcome that was saved.
+// saved checks a saved outcome.
 func (c *checker) saved(before State, in Input, f Facts, out Outcome) {
 	s := out.State
 	if err := s.Validate(); err != nil {
@@ -149,7 +149,7 @@ func (c *checker) named(s *State) []Generation {
 	return out
 }
 
-// record is that of a run, also if it was deleted.
+// record returns the record of a run, even if the run was deleted.
 func (c *checker) record(uid string) *record {
 	for _, r := range c.w.runs {
 		if r.UID == uid {
@@ -192,7 +192,7 @@ func (c *checker) starts(r *record) {
 	}
 }
 
-// checkRuns holds law 3: runs that are ended stay so unless they are retried.
+// checkRuns checks law 3: ended runs stay ended unless they are retried.
 func (c *checker) checkRuns(before, s *State, in Input) {
 	for _, r := range before.Runs {
 		now, known := s.Run(r.UID)
@@ -220,7 +220,7 @@ func (c *checker) checkRuns(before, s *State, in Input) {
 
 func (s *State) pending(uid string) bool { return s.Rollback != nil && s.Rollback.UID == uid }
 
-// checkSnapshots holds law 4.
+// checkSnapshots checks law 4.
 func (c *checker) checkSnapshots(before, s *State, in Input) {
 	needed := map[int]string{}
 	for _, g := range c.named(s) {
@@ -252,7 +252,7 @@ func (c *checker) checkSnapshots(before, s *State, in Input) {
 	}
 }
 
-// checkBindings holds law 7: it follows what runs did and expects the same bindings.
+// checkBindings checks law 7: it derives the expected bindings from the runs.
 func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 	want, got := c.w.bindings(before.Bindings), c.w.bindings(s.Bindings)
 	attempt := func(cluster string, index int) {
@@ -265,7 +265,7 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 		if _, known := s.Run(old.UID); known || old.Ended != "" || r == nil {
 			continue
 		}
-		for _, cl := range r.clusters { // of a run that was deleted only its plan may be known
+		for _, cl := range r.clusters { // for a deleted run, perhaps only the plan is known
 			if cl.Index != None && (cl.Got != Untouched || got.Of(cl.Cluster).Attempted == cl.Index && r.started) {
 				attempt(cl.Cluster, cl.Index)
 			} else if cl.Index != None && got.Of(cl.Cluster).Attempted == cl.Index {
@@ -282,7 +282,7 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 		r.taken = r.attempt
 		c.expect(before, want, got, r, f)
 	}
-	for _, now := range s.Runs { // of those that begin or are retried, the clusters have bindings from now on
+	for _, now := range s.Runs { // the clusters of admitted and retried runs have bindings from now on
 		old, known := before.Run(now.UID)
 		r := c.record(now.UID)
 		if r == nil || known && (now.Restart == old.Restart || r.noPages) {
@@ -297,7 +297,7 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 	}
 	for _, e := range s.unended() {
 		if known, _ := s.Run(e.UID); known.Restart > 0 && c.w.runs[e.Run] != nil && c.w.runs[e.Run].noPages {
-			continue // the plan of a retried run cannot be read, and so the run changes nothing
+			continue // the plan of a retried run is unreadable, so the run changes nothing
 		}
 		for _, cl := range c.planned(e.UID) {
 			if _, known := got[cl]; !known && !c.w.lost {
@@ -310,7 +310,7 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 	}
 }
 
-// planned are the clusters that a run is to update.
+// planned returns the clusters that a run updates.
 func (c *checker) planned(uid string) (out []string) {
 	if r := c.record(uid); r != nil {
 		for _, cl := range r.clusters {
@@ -322,12 +322,12 @@ func (c *checker) planned(uid string) (out []string) {
 	return out
 }
 
-// isPlanned reports whether a run under way other than but may update a cluster.
+// isPlanned reports whether an unfinished run other than but may update a cluster.
 func (c *checker) isPlanned(before *State, cluster string, but *record) bool {
 	s := c.w.state()
 	for _, e := range s.unended() {
 		if old, known := before.Run(e.UID); known && old.Ended != "" {
-			continue // it is retried by this input
+			continue // this input retries it
 		}
 		if e.UID != but.UID && (c.w.runs[e.Run] == nil || c.w.runs[e.Run].noPages || slices.Contains(c.planned(e.UID), cluster)) {
 			return true
@@ -336,7 +336,7 @@ func (c *checker) isPlanned(before *State, cluster string, but *record) bool {
 	return false
 }
 
-// expect changes bindings as the end of a run does.
+// expect changes bindings as the end of a run should.
 func (c *checker) expect(before *State, want, got Bindings, r *record, f Facts) {
 	planned := map[string]bool{}
 	for _, cl := range r.clusters {
@@ -365,7 +365,7 @@ func (c *checker) expect(before *State, want, got Bindings, r *record, f Facts) 
 	}
 }
 
-// checkOrder holds law 6.
+// checkOrder checks law 6.
 func (c *checker) checkOrder(before, s *State, in Input) {
 	old, now := queued(before), queued(s)
 	last, fresh := -1, false
@@ -393,7 +393,7 @@ func (c *checker) checkOrder(before, s *State, in Input) {
 	}
 }
 
-// queued are the UIDs of the runs in the queue, in its order.
+// queued returns the UIDs of the runs in the queue, in order.
 func queued(s *State) (out []string) {
 	if s.Queue.Active != nil {
 		out = append(out, s.Queue.Active.UID)
@@ -404,7 +404,7 @@ func queued(s *State) (out []string) {
 	return out
 }
 
-// checkDeletion holds law 8.
+// checkDeletion checks law 8.
 func (c *checker) checkDeletion(before, s *State, in Input) {
 	if before.Deleting == nil {
 		return
@@ -422,7 +422,7 @@ func (c *checker) checkDeletion(before, s *State, in Input) {
 	}
 }
 
-// checkRollback holds law 9.
+// checkRollback checks law 9.
 func (c *checker) checkRollback(before, s *State, in Input) {
 	b := s.Rollback
 	if b == nil {
@@ -452,7 +452,7 @@ func (c *checker) checkRollback(before, s *State, in Input) {
 	}
 }
 
-// checkRepeated holds law 5.
+// checkRepeated checks law 5.
 func (c *checker) checkRepeated(in Input, f Facts) {
 	again := f
 	again.ID, again.Bindings, again.Runs = f.ID+"-again", nil, maps.Clone(f.Runs)
@@ -478,7 +478,8 @@ func live(data []byte, advance advancer) []violation {
 	return c.found
 }
 
-// dice are rolled from bytes, so that the fuzzer can search; when the bytes run out every roll is 0.
+// dice takes its rolls from bytes, so that the fuzzer can search. When the bytes run out, every
+// roll is 0.
 type dice struct {
 	data []byte
 	next int
@@ -494,13 +495,13 @@ func (d *dice) n(k int) int {
 	return int(d.data[d.next-1]) % k
 }
 
-// one reports whether a chance of one in k came true.
+// one returns true with a probability of one in k.
 func (d *dice) one(k int) bool { return !d.out() && d.n(k) == k-1 }
 
-// errDied is that of a driver that did not survive.
+// errDied is the error of a driver that died.
 var errDied = errors.New("the engine died")
 
-// isOf reports whether an error is one of some kinds.
+// isOf reports whether an error matches one of kinds.
 func isOf(err error, kinds ...error) bool {
 	return slices.ContainsFunc(kinds, func(k error) bool { return errors.Is(err, k) })
 }

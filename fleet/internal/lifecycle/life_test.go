@@ -9,23 +9,23 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// life is a placement to which things happen at random: runs, engines that die or are slow, and operators.
+// life is a placement with random events: runs, dying or slow engines, and operators.
 type life struct {
 	*env
 	checker *checker
 	dice    *dice
-	// calm reports whether nothing goes wrong any more, and every run comes to its end.
+	// calm reports whether failures have stopped, so that every run reaches its end.
 	calm bool
-	// nested reports whether something happens between the read and the save of something else.
+	// nested reports whether an event is happening between the read and the save of another one.
 	nested bool
-	// past are inputs that were put in before.
+	// past are the earlier inputs.
 	past []Input
-	// concluded reports whether the clusters of a placement that is deleted are done with.
+	// concluded reports whether all clusters of the deleted placement are clean or released.
 	concluded bool
 	names     int
 }
 
-// fault is what happens between the steps of a driver.
+// fault plays the faults between the steps of a driver.
 func (l *life) fault(step string) error {
 	if l.calm {
 		return nil
@@ -41,17 +41,17 @@ func (l *life) fault(step string) error {
 	return nil
 }
 
-// put tells the placement an input, and remembers it.
+// put puts an input into the placement and remembers it.
 func (l *life) put(in Input) (Outcome, error) {
 	switch in.(type) {
-	case RetryAsked: // only the engine that has the run asks that, while it has it
+	case RetryAsked: // only the engine that holds the lease asks for a retry
 	default:
 		l.past = append(l.past, in)
 	}
 	return l.tell(in)
 }
 
-// act is one thing that happens.
+// act plays one random event.
 func (l *life) act() {
 	switch d := l.dice; d.n(40) {
 	case 0, 1:
@@ -124,7 +124,7 @@ func (l *life) name(prefix string) string {
 
 func all(*record) bool { return true }
 
-// some is a run that matches, or nil.
+// some returns a run that matches, or nil.
 func (l *life) some(match func(*record) bool) *record {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(l.runs)) {
@@ -240,7 +240,7 @@ func (l *life) collect() {
 	_, _ = l.put(Collected{uids})
 }
 
-// driveRollback takes the planning of a run that takes another one back one step on.
+// driveRollback takes one step of the planning of a rollback.
 func (l *life) driveRollback() {
 	s := l.state()
 	b := s.Rollback
@@ -265,7 +265,7 @@ func (l *life) driveRollback() {
 	l.drive(back)
 }
 
-// driveDeletion takes the deletion of the placement one step on.
+// driveDeletion takes one step of the deletion of the placement.
 func (l *life) driveDeletion() {
 	s := l.state()
 	if s.Deleting == nil {
@@ -295,7 +295,7 @@ func (l *life) driveDeletion() {
 	}
 }
 
-// drive takes a run one step on, as its engine does.
+// drive takes one step of a run, as its engine does.
 func (l *life) drive(r *record) {
 	s := l.state()
 	if _, known := s.Run(r.UID); !known {
@@ -353,7 +353,7 @@ func (l *life) turn(r *record) {
 	}
 	out, err := l.put(TurnAsked{r.Entry, epoch})
 	switch {
-	case l.runs[r.Run] != r || r.epoch != epoch || err != nil: // another engine has it, or it is gone
+	case l.runs[r.Run] != r || r.epoch != epoch || err != nil: // another engine has it, or it was deleted
 	case out.Turn.SupersededBy != "":
 		l.end(r, stages.Superseded)
 	case out.Turn.Retake:
@@ -364,7 +364,7 @@ func (l *life) turn(r *record) {
 	}
 }
 
-// retry asks for the placement for a run that has failed, under a lease of its own.
+// retry asks to retry a failed run, under its own lease.
 func (l *life) retry(r *record) {
 	l.take(r)
 	epoch := r.epoch
@@ -377,12 +377,12 @@ func (l *life) retry(r *record) {
 	case isOf(err, ErrNotFound):
 		r.retrying = false
 	case err != nil || out.Turn.Retake:
-	case out.Turn.SupersededBy != "": // since it asked first
+	case out.Turn.SupersededBy != "": // superseded since the first request
 		l.end(r, stages.Superseded)
 		r.retrying = false
 	case !out.Turn.Starts:
 		r.retrying = false
-	case l.dice.one(4): // there is nothing to be tried again
+	case l.dice.one(4): // there is nothing to retry
 		r.retrying, r.closed = false, false
 	default:
 		l.checker.starts(r)
@@ -391,14 +391,14 @@ func (l *life) retry(r *record) {
 	}
 }
 
-// step lets a run that has the placement do something on a cluster.
+// step lets the active run change a cluster.
 func (l *life) step(r *record) {
 	if r.superseder != "" {
 		l.end(r, stages.Superseded)
 		return
 	}
 	if s := l.state(); r.stuck && (!l.calm && !l.dice.one(20) || l.calm && s.superseder(r.UID) != "") {
-		return // of a run that was superseded nothing but the command ends it
+		return // only the command ends a superseded run
 	}
 	done := true
 	for i := range r.clusters {
@@ -432,7 +432,7 @@ func (l *life) step(r *record) {
 
 func (l *life) end(r *record, state stages.State) { r.state, r.acting, r.closed = state, false, false }
 
-// drain lets every run come to its end, which is law 11.
+// drain lets every run reach its end, to check law 11.
 func (l *life) drain() {
 	if len(l.checker.found) > 0 {
 		return
@@ -446,7 +446,7 @@ func (l *life) drain() {
 		}
 		s := l.state()
 		for _, e := range s.unended() {
-			if r := l.deleted[e.UID]; r != nil { // whose deletion was not recorded
+			if r := l.deleted[e.UID]; r != nil { // its deletion was not recorded
 				_, _ = l.put(RunDeleted{r.Entry, r.plan, r.started})
 			}
 		}

@@ -8,15 +8,15 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// mutant is Advance without one of its guards: it is given another state, input or facts, or what comes out is
-// changed.
+// mutant is Advance without one of its guards: it receives another state, input or facts, or its
+// outcome is changed.
 type mutant struct {
 	name string
-	law  string // that has to catch it
+	law  string // the law that must catch it
 	make advancer
 }
 
-// mutantSeeds is within how many random lives a mutant has to be caught.
+// mutantSeeds is the number of random lives after which a mutant must have been caught.
 const mutantSeeds = 1000
 
 func TestLawsCatchMutants(t *testing.T) {
@@ -37,7 +37,8 @@ func TestLawsCatchMutants(t *testing.T) {
 	}
 }
 
-// onState is Advance of another state; what it says of it is taken back by undo, where that is not nil.
+// onState returns a mutant that advances a changed state. If undo is not nil, it reverts the change
+// in the outcome.
 func onState(name, law string, change func(*State, Input), undo func(before State, out *State)) mutant {
 	return mutant{name, law, func(s State, in Input, f Facts) (Outcome, error) {
 		other := s.clone()
@@ -50,7 +51,7 @@ func onState(name, law string, change func(*State, Input), undo func(before Stat
 	}}
 }
 
-// onFacts is Advance that is told something else.
+// onFacts returns a mutant that receives changed facts.
 func onFacts(name, law string, change func(Input, *Facts)) mutant {
 	return mutant{name, law, func(s State, in Input, f Facts) (Outcome, error) {
 		change(in, &f)
@@ -58,7 +59,7 @@ func onFacts(name, law string, change func(Input, *Facts)) mutant {
 	}}
 }
 
-// onOutcome is Advance of which the outcome is changed.
+// onOutcome returns a mutant with a changed outcome.
 func onOutcome(name, law string, change func(before State, in Input, out *Outcome)) mutant {
 	return mutant{name, law, func(s State, in Input, f Facts) (Outcome, error) {
 		out, err := Advance(s, in, f)

@@ -2,6 +2,6 @@
 
 package lifecycle
 
-// underRace reports whether the race detector is on, which makes everything ten times as slow; make test plays
-// all of the random lives without it.
+// underRace reports whether the race detector is on, which makes everything ten times slower; make
+// test plays all random lives without it.
 const underRace = true

@@ -18,8 +18,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
 
-// TestScripts runs the files under testdata: blocks of a directive with its arguments, a line of dashes and the
-// output that is expected, up to a blank line. Run it with -update to write the output again, and review the difference.
+// TestScripts runs the files under testdata. A block is a directive with its arguments, a line of
+// dashes and the expected output, up to a blank line. Run it with -update to write the output
+// again, and review the difference.
 func TestScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) == 0 {
@@ -45,7 +46,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// play carries a script out and returns it with its output.
+// play carries out a script and returns it with its output.
 func play(t *testing.T, text string) string {
 	var out strings.Builder
 	w := newEnv()
@@ -102,7 +103,7 @@ func parse(text string) (name string, a args) {
 	return name, a
 }
 
-// do carries a directive out and returns what came of it.
+// do carries out a directive and returns its output.
 func (w *env) do(directive string) string {
 	w.told, w.done = nil, nil
 	name, a := parse(directive)
@@ -183,7 +184,7 @@ func (w *env) directive(name string, a args) (Outcome, error) {
 	return w.runDirective(name, r, a)
 }
 
-// newRun records a run, and admits it unless the directive is to record it only.
+// newRun records a run, and admits it unless the directive only records it.
 func (w *env) newRun(name string, a args) (Outcome, error) {
 	r := &record{
 		Entry: Entry{Run: a.words[0], UID: "uid-" + a.words[0], Index: a.number("index")}, hold: a.has("hold"), catchUp: a.has("catchup"), noBack: a.has("norollback"),
@@ -216,7 +217,7 @@ func (w *env) newRun(name string, a args) (Outcome, error) {
 	return w.admit(r)
 }
 
-// runDirective carries a directive about a run out.
+// runDirective carries out a directive about a run.
 func (w *env) runDirective(name string, r *record, a args) (Outcome, error) {
 	switch name {
 	case "admit":

@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// The names of the stored fields are those of the placement's record, in which the state is embedded.
+// The placement's record embeds the state, so the names of the stored fields are names in that
+// record.
 func TestTheStoredFormOfAState(t *testing.T) {
 	index, limit := 1, intstr.FromInt32(50)
 	s := State{
@@ -70,7 +71,7 @@ func TestValidateFindsWhatAdvanceCannotMake(t *testing.T) {
 	}
 }
 
-// A result says of each cluster what step.Step came to, also where the run is not known.
+// A result has the same outcome for each cluster as step.Step, and a result for an unknown run too.
 func TestResultOf(t *testing.T) {
 	strategy := stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
 	target := stages.Target{
