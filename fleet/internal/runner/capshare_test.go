@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// A driver uses nothing of a cap before it has made a claim under its own epoch:
-// what it has read may be on its way to be given back by the driver before it.
+// A driver uses no slots of a cap before it has made a claim under its own epoch: the previous
+// driver may be about to return the slots that this driver has read.
 func TestNothingIsUsedOfACapBeforeAClaim(t *testing.T) {
 	c, _ := stages.Cap{Name: "x", Limit: 4}.Claim(stages.Claim{UID: "uid", Run: "r", Wants: 4})
 	starving, _ := c.Claim(stages.Claim{UID: "other", Run: "o", Wants: 1})

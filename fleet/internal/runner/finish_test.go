@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// options are those of a runner on a store, without an updater.
+// options returns the options of a runner on a store, without an updater.
 func options(store backend.Store) Options {
 	log := slog.New(slog.DiscardHandler)
 	o := Options{Store: store, Clock: time.Now, Log: log, Name: "test", Lease: 15 * time.Second, Skew: time.Second, Poll: time.Second, CallTimeout: time.Minute}
@@ -37,8 +37,8 @@ func options(store backend.Store) Options {
 	return o
 }
 
-// started stores placement p with run r, which holder has at epoch 2, and returns the run, its plan and the revisions
-// of both records.
+// started stores placement p with run r and returns the run, its plan and the revisions of both
+// records. holder has the lease at epoch 2.
 func started(t *testing.T, store backend.Store, holder string) (rr *record.Run, plan *stages.Plan, run, placed backend.Revision) {
 	t.Helper()
 	ctx := t.Context()
@@ -67,8 +67,8 @@ func started(t *testing.T, store backend.Store, holder string) (rr *record.Run, 
 	return rr, plan, run, placed
 }
 
-// An engine that saw a run fail, and was paused before it recorded that with the placement, does not take the
-// run out of the queue when another engine has started it again meanwhile (T16).
+// An engine saw a run fail and was paused before it recorded that with the placement. It does not
+// remove the run from the queue if another engine has retried the run since (T16).
 func TestT16ALateEndDoesNotEndARunThatWasStartedAgain(t *testing.T) {
 	store := memory.NewStore()
 	rr, plan, rev, before := started(t, store, "new")

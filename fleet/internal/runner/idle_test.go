@@ -31,8 +31,8 @@ func (s *listingStore) List(ctx context.Context, prefix string) iter.Seq2[backen
 	}
 }
 
-// A run that has ended is not read again until a command is given to it, also one that is given right after its
-// commands were listed.
+// A run that has ended is not read again until it receives a command, even if that command comes
+// right after the list of its commands was read.
 func TestACommandThatComesWhileARunIsFoundIdleIsNotOverlooked(t *testing.T) {
 	ctx, store := t.Context(), &listingStore{Store: memory.NewStore()}
 	rr, _, rev, _ := started(t, store, "")

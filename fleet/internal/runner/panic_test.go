@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// prompt is an updater whose clusters have what they are to have at once.
+// prompt is an updater whose clusters reach their content at once.
 type prompt struct{}
 
 func (prompt) Update(_ context.Context, a member.Assignment) (backend.Proof, error) {
@@ -28,8 +28,8 @@ func (p prompt) Observe(ctx context.Context, a member.Assignment) (backend.Proof
 	return p.Update(ctx, a)
 }
 
-// A panic while a run is stepped is logged with its stack, loses the run for a moment and nothing else: the run is
-// taken again with a newer epoch, and comes to its end.
+// A panic during a step of a run is logged with its stack and has no other effect than a short
+// interruption: the run is taken again with a newer epoch, and reaches its end.
 func TestAPanicInAStepLosesTheRunForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewStore()

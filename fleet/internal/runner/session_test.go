@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// sessionUntil is a session that extends the leases which were saved since a time.
+// sessionUntil is a session that extends the leases that were saved at or after since.
 type sessionUntil struct{ since, until time.Time }
 
 func (s sessionUntil) CoversUntil(_ string, saved time.Time) time.Time {
@@ -19,8 +19,8 @@ func (s sessionUntil) CoversUntil(_ string, saved time.Time) time.Time {
 	return s.until
 }
 
-// TestRenewLease: a driver saves its lease itself unless the session of its engine has extended it since the driver saved it, and
-// no watch told of a save by another engine.
+// TestRenewLease: a driver saves its lease itself, unless the engine's session has extended it
+// since the driver's last save and no watch reported a save by another engine.
 func TestRenewLease(t *testing.T) {
 	const lease = 15 * time.Second
 	for name, c := range map[string]struct {

@@ -8,9 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A calendar that comes between a save whose outcome is not known and the read of
-// what became of it is still new after that: the step that was saved did not have
-// it.
+// A calendar may arrive between a save with an unknown outcome and the read that resolves the
+// outcome. It is still new after that, because the saved step did not have it.
 func TestACalendarThatComesWhileASaveIsUnsureStaysNew(t *testing.T) {
 	d := newDriver(&engine{cfg: Options{Lease: time.Hour}}, &record.Run{}, "", &stages.Plan{})
 	d.in.Calendar, d.in.NewCalendar = closed{"not known"}, true
