@@ -2,8 +2,8 @@ package planning
 
 import "testing"
 
-// BenchmarkDigests works out what each of 1,000 clusters gets of 100 objects, one
-// of which differs by the cluster and one by its region.
+// BenchmarkDigests computes the content of each of 1,000 clusters from 100 objects; one object
+// differs by cluster and one by region.
 func BenchmarkDigests(b *testing.B) {
 	f, clusters := renderedFleet(b, 100, 1000)
 	for b.Loop() {

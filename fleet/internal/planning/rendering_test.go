@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// renderedFleet is a snapshot of objects with overrides: one object has the name of
-// the cluster, one the region, and one goes in a region.
+// renderedFleet returns a snapshot of objects with overrides. They write the name of the cluster
+// into one object and the region into another, and remove one in a region.
 func renderedFleet(t testing.TB, objects, clusters int) (*frozen, []placement.Cluster) {
 	t.Helper()
 	var objs []*unstructured.Unstructured
@@ -52,8 +52,8 @@ func renderedFleet(t testing.TB, objects, clusters int) (*frozen, []placement.Cl
 	return &frozen{Snapshot: snapshot.Snapshot{Set: set.Digest}, set: set, overrides: overrides}, all
 }
 
-// The digest of what a cluster gets is that of the set of the rendered objects, and
-// the set is made again from it, with the bodies that it names.
+// The digest of a cluster's content is the digest of the set of its rendered objects, and the set
+// can be rendered again from it, with its bodies.
 func TestVariantsAreTheSetsOfWhatIsRendered(t *testing.T) {
 	f, clusters := renderedFleet(t, 10, 5)
 	d := &Draft{Frozen: *f}
@@ -87,9 +87,9 @@ func TestVariantsAreTheSetsOfWhatIsRendered(t *testing.T) {
 	}
 }
 
-// What a plan keeps of rendering does not grow with clusters and objects: ten times
-// the clusters, each with one object of its own, cost less than a quarter of a list
-// of its objects each.
+// The memory that a plan keeps from rendering does not grow with clusters times objects: ten times
+// the clusters, each with one object of its own, cost less than a quarter of a list of its objects
+// each.
 func TestRenderingKeepsWhatDiffers(t *testing.T) {
 	const objects = 200
 	kept := func(clusters int) int64 {
@@ -118,7 +118,7 @@ func TestRenderingKeepsWhatDiffers(t *testing.T) {
 func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what weak pointers named goes with the second
+	runtime.GC() // the second collection frees the objects of the weak pointers
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
