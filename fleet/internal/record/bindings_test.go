@@ -21,8 +21,8 @@ func bindingsOf(clusters int) lifecycle.Bindings {
 	return out
 }
 
-// The bindings of few clusters are in the record that names them, those of more in pages beside it, and both read back
-// as they were.
+// The bindings of few clusters are in the record that names them, the bindings of more clusters in
+// pages beside it. Both read back unchanged.
 func TestBindingsAreReadBack(t *testing.T) {
 	for clusters, pages := range map[int]int{1: 0, bindingsInline: 0, bindingsInline + 1: 1, lifecycle.ClustersPerPage + 1: 2} {
 		var c Commit
@@ -45,7 +45,8 @@ func TestBindingsAreReadBack(t *testing.T) {
 	}
 }
 
-// Of the bindings in a record those stay that it refers to: the current ones, and those that a rollback goes back to.
+// A record keeps the inline bindings that it refers to: the current ones, and those of its rollback
+// base.
 func TestInlineBindingsThatNothingRefersToAreDropped(t *testing.T) {
 	rec := &Placement{Placement: Declaration{Name: "web"}}
 	for i := range int64(5) {

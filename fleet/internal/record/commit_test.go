@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// aCommit puts a record over what is there, with two pages, and deletes two.
+// aCommit replaces an existing record, adds two pages and deletes two.
 func aCommit(t *testing.T, s backend.Store) *Commit {
 	t.Helper()
 	made, err := backend.WriteAll(t.Context(), s, []backend.Write{{Key: "record", Value: []byte("old")}, {Key: "old/1"}, {Key: "old/2"}})
@@ -44,9 +44,9 @@ func keysOf(t *testing.T, s backend.Store) (out []string) {
 	return out
 }
 
-// A commit that ends in the middle has written pages that nothing reads, or the
-// record and everything that it names; with the record written it succeeds. It
-// makes no difference whether the store makes the writes one by one.
+// An interrupted commit has written either unreferenced pages, or the record and everything that it
+// names. It succeeds once the record is written. It makes no difference whether the store makes the
+// writes one by one.
 func TestACommitThatEndsInTheMiddle(t *testing.T) {
 	pages := []string{"new/1", "new/2"}
 	old := []string{"old/1", "old/2", "record"}
@@ -73,8 +73,7 @@ func TestACommitThatEndsInTheMiddle(t *testing.T) {
 	}
 }
 
-// A deletion that fails does not keep a commit from success, nor the others from
-// being made.
+// A failed deletion prevents neither the success of a commit nor the other deletions.
 func TestACommitWhoseDeletionFailsSucceeds(t *testing.T) {
 	s := memory.NewStore()
 	c := aCommit(t, s)
@@ -94,7 +93,7 @@ func TestACommitWhoseDeletionFailsSucceeds(t *testing.T) {
 	}
 }
 
-// A commit whose record is refused takes its pages back, and nothing else.
+// A commit with a refused record deletes its pages, and nothing else.
 func TestACommitThatIsAbandonedTakesItsPagesBack(t *testing.T) {
 	s := memory.NewStore()
 	c := aCommit(t, s)
@@ -113,7 +112,7 @@ func TestACommitThatIsAbandonedTakesItsPagesBack(t *testing.T) {
 	}
 }
 
-// Writes that need not be made together are divided, in order and none is lost.
+// Independent writes are divided into batches, in order and without a loss.
 func TestBatchesAreBounded(t *testing.T) {
 	var all []backend.Write
 	for i := range 200 {
@@ -141,7 +140,7 @@ func TestBatchesAreBounded(t *testing.T) {
 	}
 }
 
-// A run's record that is put together is what Encode makes of it.
+// Run.Encode assembles the same bytes as Encode.
 func TestRunsAreEncodedAsRecords(t *testing.T) {
 	rec := goldenRun()
 	for range 3 {
@@ -156,7 +155,7 @@ func TestRunsAreEncodedAsRecords(t *testing.T) {
 	}
 }
 
-// A page of a journal that is put together is what Encode makes of it.
+// JournalPage.encode assembles the same bytes as Encode.
 func TestJournalPagesAreEncodedAsRecords(t *testing.T) {
 	events := []json.RawMessage{}
 	for range 3 {
@@ -172,9 +171,8 @@ func TestJournalPagesAreEncodedAsRecords(t *testing.T) {
 	}
 }
 
-// The events of a journal are in order and whole, wherever they are divided into
-// pages; only full pages are written, each once, and what no record commits is
-// in the way of no other.
+// The events of a journal are in order and complete, whatever the division into pages. Only full
+// pages are written, each once, and uncommitted pages do not affect other pages.
 func TestAJournalIsWhatWasCommittedOfIt(t *testing.T) {
 	s, rng := memory.NewStore(), rand.New(rand.NewPCG(1, 1))
 	var head Journal
@@ -192,7 +190,7 @@ func TestAJournalIsWhatWasCommittedOfIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		if rng.IntN(4) == 0 {
-			continue // its record was another one's
+			continue // another writer's record was committed
 		}
 		head = next
 		for _, e := range events {

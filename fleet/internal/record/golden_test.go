@@ -35,7 +35,7 @@ import (
 
 var updateGolden = flag.Bool("update-golden", false, "rewrite the golden files of stored records")
 
-// goldenRecords are records with every field set, by the name of their file.
+// goldenRecords returns records with every field set, by the name of their file.
 func goldenRecords() map[string]any {
 	out := map[string]any{
 		"placement":    goldenPlacement(),
@@ -227,7 +227,7 @@ func goldenRun() *Run {
 	return rec
 }
 
-// goldenPickN is a policy that says all that one of its type can say.
+// goldenPickN returns a policy with every field that a PickN policy can have.
 func goldenPickN() placement.Policy {
 	prod := metav1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
 	four := resource.MustParse("4")
@@ -244,7 +244,7 @@ func goldenUndo() stages.RollbackRequest {
 	return stages.RollbackRequest{Cause: stages.OnCommand, Run: "run-1-rollback", By: approval.Identity{Name: "ann", Groups: []string{"sre"}}, Message: "taken back by ann"}
 }
 
-// goldenPagedRun is a run of which what went wrong is in pages.
+// goldenPagedRun returns a run whose lists of failures are in pages.
 func goldenPagedRun() *Run {
 	r := goldenRun()
 	r.Run.Form(runstate.Key{}).Unsuccessful, r.Run.Form(runstate.Key{}).Waiting = nil, nil
@@ -252,8 +252,8 @@ func goldenPagedRun() *Run {
 	return r
 }
 
-// Every stored record has exactly the bytes of its golden file, with every
-// field set, and comes back from them.
+// Every stored record has exactly the bytes of its golden file, with every field set, and decodes
+// from them.
 func TestGoldenRecords(t *testing.T) {
 	for name, rec := range goldenRecords() {
 		t.Run(name, func(t *testing.T) {
@@ -285,8 +285,8 @@ func TestGoldenRecords(t *testing.T) {
 	}
 }
 
-// unset returns the path of a field that is zero and would not be noticed if
-// it were not stored, or "". Of selectors only some fields may be set together.
+// unset returns the path of a zero field whose absence from the file would not be noticed, or "".
+// Selectors are only partly set, because some of their fields exclude others.
 func unset(v reflect.Value, at string, excused map[string]bool) string {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -321,18 +321,18 @@ func unset(v reflect.Value, at string, excused map[string]bool) string {
 	}
 }
 
-// excused are fields that exclude another one which is set, or that are set in another
-// record or another element of a list.
+// excused returns the fields that another set field excludes, or that are set in another record or
+// another element of a list.
 func excused(name string) map[string]bool {
 	return map[string]bool{
 		"InFlight.Unsuccessful": name != "run-paged", "InFlight.Waiting": name != "run-paged",
 		"Run.Unsuccessful": name == "run-paged", "Run.Waiting": name == "run-paged", "Run.InFlight": true,
 		"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true, "Binding.Group": true,
-		"ID.Name": true, // of an object without one
+		"ID.Name": true, // an object without a name
 	}
 }
 
-// A lease is free for others once it has run out and the skew has passed.
+// A lease is free for other engines after it has expired and the skew has passed.
 func TestLeaseIsFree(t *testing.T) {
 	until := time.UnixMilli(1700000000000)
 	held := Lease{Holder: "a", Epoch: 1, Until: stages.At(until)}
@@ -352,9 +352,8 @@ func TestLeaseIsFree(t *testing.T) {
 	}
 }
 
-// A record of a newer format is refused as such, whatever else is in it; every
-// other record that is not exactly one of this format is an error that names
-// its key.
+// A record of a newer format is refused with a FormatError, whatever else it contains. Every other
+// record that is not exactly in this format is refused with an error that names its key.
 func TestRecordsThatAreRefused(t *testing.T) {
 	for name, rec := range goldenRecords() {
 		good, is := Encode(rec), []byte(`{"format":1,`)
@@ -383,8 +382,8 @@ func TestRecordsThatAreRefused(t *testing.T) {
 	}
 }
 
-// The clusters in flight are stored once: a record leaves them out of its run, and one
-// that has them there is refused.
+// The clusters in flight are stored once: a record omits them from its run, and a record that has
+// them in its run is refused.
 func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 	rec := goldenRun()
 	want, plain := rec.Encode(), Encode(rec)
@@ -405,7 +404,7 @@ func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 	}
 }
 
-// What decodes encodes to a record that decodes to the same.
+// A decoded value encodes to a record that decodes to the same value.
 func FuzzDecodeRecord(f *testing.F) {
 	kinds := []func() any{
 		func() any { return new(Placement) }, func() any { return new(Run) }, func() any { return new(inFlightPage) },
@@ -428,8 +427,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	})
 }
 
-// A placement's record stays small, however many runs there were and however
-// many clusters there are.
+// A placement's record stays small, for any number of runs and clusters.
 func TestPlacementRecordStaysSmall(t *testing.T) {
 	rec := goldenPlacement()
 	rec.Placement.HistoryLimit, rec.Placement.RunHistory = 0, 0
@@ -437,7 +435,7 @@ func TestPlacementRecordStaysSmall(t *testing.T) {
 	ended := func(name string, index int, state stages.State) lifecycle.Run {
 		return lifecycle.Run{Name: name, UID: NewUID(), Index: index, Plan: snapshot.Digest([]byte(name)), Ended: state}
 	}
-	// snapshotTaken takes a snapshot, with which the state is trimmed.
+	// snapshotTaken takes a snapshot, which trims the state.
 	snapshotTaken := func() {
 		digest := snapshot.Digest([]byte(fmt.Sprint(rec.NextIndex)))
 		taken := snapshot.Snapshot{Placement: "web", Index: rec.NextIndex, Set: digest, Overrides: digest, Digest: digest, Objects: 1000, TakenAt: goldenTime}

@@ -25,7 +25,7 @@ type savedRun struct {
 	rec   *Run
 	rev   backend.Revision
 	pages InFlightPages
-	// pagesWritten are those of the last save, largest is the largest record of all.
+	// pagesWritten is the number of pages of the last save, largest the size of the largest record.
 	pagesWritten, largest int
 }
 
@@ -53,7 +53,7 @@ func (s *savedRun) save(run step.Run) {
 	}
 }
 
-// read returns the run as another engine finds it, which from now on saves it.
+// read returns the run in the form that another engine reads; later saves continue from it.
 func (s *savedRun) read() step.Run {
 	s.t.Helper()
 	rec, err := s.store.Get(s.t.Context(), RunKey("run"))
@@ -72,7 +72,7 @@ func (s *savedRun) read() step.Run {
 	return got.Run
 }
 
-// keys returns the pages that the store has.
+// keys returns the names of the pages in the store.
 func (s *savedRun) keys() (out []string) {
 	for rec, err := range s.store.List(s.t.Context(), "inflight/") {
 		if err != nil {
@@ -83,8 +83,8 @@ func (s *savedRun) keys() (out []string) {
 	return out
 }
 
-// everyOther returns unsuccessful ranges of every other of n clusters, each of which says
-// something else.
+// everyOther returns every other of n clusters as unsuccessful, each in its own range. The first
+// 256 have the longest reason.
 func everyOther(n int) (out []runstate.Unsuccessful) {
 	for pos := 0; pos < n; pos += 2 {
 		x := runstate.Unsuccessful{First: pos, Last: pos, State: stages.Failed, Attempts: 3}
@@ -96,7 +96,7 @@ func everyOther(n int) (out []runstate.Unsuccessful) {
 	return out
 }
 
-// waitingAgain returns those clusters lined up again.
+// waitingAgain returns the clusters of xs as waiting for a retry.
 func waitingAgain(xs []runstate.Unsuccessful) (out []runstate.Retrying) {
 	for i, x := range xs {
 		y := runstate.Retrying{Pos: x.First, Attempt: 4, Sent: true}
@@ -109,8 +109,8 @@ func waitingAgain(xs []runstate.Unsuccessful) (out []runstate.Retrying) {
 	return out
 }
 
-// TestNoRecordOfARunGrowsWithWhatGoesWrong has half of 100,000 clusters fail, and
-// then all of those wait to be tried again.
+// TestNoRecordOfARunGrowsWithWhatGoesWrong lets half of 100,000 clusters fail, and then lets all of
+// those wait for a retry.
 func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 	s := newSavedRun(t)
 	failed := everyOther(100_000)
@@ -145,8 +145,8 @@ func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 	}
 }
 
-// TestARunComesBackFromPagesAsItWas changes its lists as runs do, and has another
-// engine go on now and then.
+// TestARunComesBackFromPagesAsItWas changes the lists of a run as runs do, and lets another engine
+// continue now and then.
 func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 	for seed := range uint64(20) {
 		r, s := rand.New(rand.NewPCG(seed, 4)), newSavedRun(t)
@@ -192,7 +192,7 @@ func runOf(f runstate.Form) step.Run {
 	return r
 }
 
-// TestARunHasAListOnce is that a list in the record and in pages is refused.
+// TestARunHasAListOnce checks that a list both in the record and in pages is refused.
 func TestARunHasAListOnce(t *testing.T) {
 	for name, r := range map[string]*Run{
 		"unsuccessful": {Run: runOf(runstate.Form{Unsuccessful: everyOther(2)}), InFlight: InFlight{Unsuccessful: []string{"1-1-1-x0"}}},
