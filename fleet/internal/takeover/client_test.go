@@ -15,9 +15,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Client is the store, the inventory and the dialer of a server in another
-// process. Its methods may be called concurrently. An error is of the kinds of
-// which it was in the server; when the server cannot be reached it is of none.
+// Client is the store, the inventory and the dialer of a server in another process. Its methods may
+// be called concurrently. Its errors match the same errors of package backend as in the server; if
+// the server is unreachable, the error matches none.
 type Client struct {
 	name string
 	http *http.Client
@@ -30,21 +30,21 @@ var (
 	_ backend.Dialer           = (*Client)(nil)
 )
 
-// NewClient returns a client of the server that listens on a unix socket. name identifies the client to the
-// server; two clients must not have the same.
+// NewClient returns a client of the server that listens on a unix socket. name identifies the
+// client to the server and must be unique.
 func NewClient(socket, name string) *Client {
 	return NewClientOver(func(ctx context.Context) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", socket)
 	}, name)
 }
 
-// NewClientOver is [NewClient] over connections that dial makes.
+// NewClientOver is like [NewClient] but uses connections from dial.
 func NewClientOver(dial func(context.Context) (net.Conn, error), name string) *Client {
 	t := &http.Transport{MaxIdleConnsPerHost: 32, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) }}
 	return &Client{name: name, http: &http.Client{Transport: t}}
 }
 
-// Close ends the connections that are not in use.
+// Close ends the idle connections.
 func (c *Client) Close() error {
 	c.http.CloseIdleConnections()
 	return nil
@@ -85,7 +85,7 @@ func (c *Client) List(ctx context.Context, prefix string) iter.Seq2[backend.Reco
 	return each(ctx, c, request{Op: opList, Key: prefix}, func(p reply) *backend.Record { return p.Record })
 }
 
-// Watch yields what changes. See [backend.Watcher].
+// Watch yields changes. See [backend.Watcher].
 func (c *Client) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
 	return each(ctx, c, request{Op: opWatch, Key: prefix}, func(p reply) *backend.Change { return p.Change })
 }
@@ -95,13 +95,12 @@ func (c *Client) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, erro
 	return each(ctx, c, request{Op: opClusters}, func(p reply) *placement.Cluster { return p.Cluster })
 }
 
-// WatchClusters reports that the inventory changed. See
-// [backend.InventoryWatcher].
+// WatchClusters yields when the inventory has changed. See [backend.InventoryWatcher].
 func (c *Client) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
 	return each(ctx, c, request{Op: opWatchClusters}, sign)
 }
 
-// sign is a reply that says nothing but that it is there.
+// sign ignores the content of a reply.
 func sign(reply) *struct{} { return new(struct{}) }
 
 // each yields the replies to a request until the last one.
@@ -117,8 +116,8 @@ func each[T any](ctx context.Context, c *Client, q request, take func(reply) *T)
 	}
 }
 
-// stream hands on the replies before the last one, for as long as more are
-// wanted, and returns the error of the last one.
+// stream passes on the replies before the last one while next wants more, and returns the error of
+// the last one.
 func (c *Client) stream(ctx context.Context, q request, next func(reply) bool) error {
 	calling, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -163,7 +162,7 @@ func cut(q request, err error) error {
 	return fmt.Errorf("the answer to %q was cut off: %w", q.Op, errors.Join(err, io.ErrUnexpectedEOF))
 }
 
-// ended returns the error that a call ends with: that of ctx where it ended.
+// ended returns the error at the end of a call: ctx's error if ctx has ended.
 func ended(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return ctx.Err()

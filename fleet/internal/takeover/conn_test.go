@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// errClosed is what a connection returns after it was closed.
+// errClosed is the error of a connection that was closed.
 var errClosed = errors.New("the connection is closed")
 
 // conn is a connection to a member of the server's fleet.
@@ -29,9 +29,8 @@ var (
 	_ backend.ConnFencer  = (*conn)(nil)
 )
 
-// Dial returns a connection to a member, which is a [backend.ConnWatcher] and a
-// [backend.ConnFencer] that checks fences as the server's does. See
-// [backend.Dialer].
+// Dial returns a connection to a member. It is a [backend.ConnWatcher], and a [backend.ConnFencer]
+// that checks fences like the server's connection. See [backend.Dialer].
 func (c *Client) Dial(ctx context.Context, cluster placement.Cluster) (backend.Conn, error) {
 	p, err := c.ask(ctx, request{Op: opDial, Cluster: cluster})
 	if err != nil {
@@ -61,7 +60,7 @@ func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{},
 
 func (c *conn) Fencing() backend.Fencing { return c.fencing }
 
-// Close ends the connection here, and in the server if that can be told.
+// Close ends the connection here, and in the server if the server is reachable.
 func (c *conn) Close() error {
 	if c.closed.Swap(true) {
 		return nil

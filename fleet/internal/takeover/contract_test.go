@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// pipes is a network within the process, so that its time may be synthetic.
+// pipes is a network within the process, so that tests can use synthetic time.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -63,7 +63,7 @@ func connect(t *testing.T, cfg Config) *Client {
 	return c
 }
 
-// serve offers cfg to those who come to l until the test ends.
+// serve offers cfg on l until the test ends.
 func serve(t *testing.T, cfg Config, l net.Listener) {
 	t.Helper()
 	s := NewServer(cfg)
@@ -80,7 +80,7 @@ func serve(t *testing.T, cfg Config, l net.Listener) {
 	})
 }
 
-// A store, a connection, an inventory and a dialer are the same over a network.
+// A store, a connection, an inventory and a dialer keep their contracts over a network.
 func TestTheClientKeepsTheContracts(t *testing.T) {
 	t.Parallel()
 	keep(t, "store", backendtest.StoreCases(), func(t *testing.T) backend.Store {
@@ -107,7 +107,7 @@ func TestTheClientKeepsTheContracts(t *testing.T) {
 	})
 }
 
-// keep runs each case on what open returns.
+// keep runs each case on a new value from open.
 func keep[T any](t *testing.T, name string, cases []backendtest.Case[T], open func(*testing.T) T) {
 	t.Helper()
 	for _, c := range cases {
@@ -119,7 +119,7 @@ func keep[T any](t *testing.T, name string, cases []backendtest.Case[T], open fu
 	}
 }
 
-// Several writes are one request, and each of them is told.
+// Several writes are one request, and the server reports each of them.
 func TestEveryWriteIsTold(t *testing.T) {
 	var seen []string
 	c := connect(t, Config{Store: memory.NewStore(), Seen: func(w Write) {
@@ -136,7 +136,7 @@ func TestEveryWriteIsTold(t *testing.T) {
 	}
 }
 
-// A write that waits in the server ends with the client that asked for it.
+// A write that waits in the server ends when its client cancels it.
 func TestAWriteEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
@@ -153,8 +153,7 @@ func TestAWriteEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A server that is gone is a transient error, and what is not offered a
-// permanent one.
+// An unreachable server is a transient error, and a service that is not offered a permanent one.
 func TestAServerThatIsGoneIsTransient(t *testing.T) {
 	gone := NewClient(filepath.Join(t.TempDir(), "s"), "one")
 	_, err := gone.Get(t.Context(), "a")

@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// What makes the test binary an engine: its name and where the server is.
+// The environment variables that turn the test binary into an engine: its name and the socket of
+// the server.
 const (
 	childName   = "SLIPWAY_CHILD_NAME"
 	childSocket = "SLIPWAY_CHILD_SOCKET"
@@ -38,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// widen sets -parallel to what all pairs of processes need at the same time, where
-// it is not set: they wait for leases more than they compute.
+// widen sets -parallel, unless it is set, so that all pairs of processes run at the same time: they
+// wait for leases more than they compute.
 func widen() error {
 	flag.Parse()
 	asked := false
@@ -50,7 +51,7 @@ func widen() error {
 	return flag.Set("test.parallel", "6")
 }
 
-// beEngine drives runs until standard input ends, which it does with the test.
+// beEngine drives runs until standard input ends, which happens when the test ends.
 func beEngine(name, socket string) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -71,7 +72,7 @@ func beEngine(name, socket string) int {
 	return 0
 }
 
-// process is an engine in a process of its own.
+// process is an engine in its own process.
 type process struct {
 	name string
 	cmd  *exec.Cmd
@@ -79,8 +80,8 @@ type process struct {
 	dead bool
 }
 
-// spawn starts an engine. Its process group has no other member: should the test
-// die while it is stopped, the system wakes it up and ends it.
+// spawn starts an engine. Its process group has no other member: if the test dies while the process
+// is stopped, the system wakes it up and ends it.
 func spawn(t *testing.T, name, socket string) *process {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
@@ -101,7 +102,7 @@ func spawn(t *testing.T, name, socket string) *process {
 
 func (p *process) signal(s syscall.Signal) { _ = syscall.Kill(p.cmd.Process.Pid, s) }
 
-// kill ends the process whatever state it is in.
+// kill ends the process in any state.
 func (p *process) kill() {
 	if p.dead {
 		return

@@ -28,17 +28,17 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// patience is how long anything may take on a busy machine.
+// patience is the longest wait for anything on a busy machine.
 const patience = 6 * time.Minute
 
-// ground is a store, a fleet of four clusters and what is rolled out.
+// ground is a store, a fleet of four clusters and the source of the rollouts.
 type ground struct {
 	store  *memory.Store
 	fleet  *memory.Fleet
 	source *memory.Source
-	// extras are what only the last run has.
+	// extras are the objects that only the last run has.
 	extras []snapshot.ID
-	// host makes runs, and drives them where nothing is disturbed.
+	// host creates runs. It also drives them on the ground that is not disturbed.
 	host *fleet.Engine
 }
 
@@ -62,8 +62,8 @@ func newGround(t *testing.T) *ground {
 	return g
 }
 
-// create makes a run that rolls its own name out, to two clusters at a time: an
-// object is changed, two are created, and those of the run before are deleted.
+// create creates a run that rolls out its own name, to two clusters at a time: it changes one
+// object, creates two, and deletes those of the previous run.
 func (g *ground) create(t *testing.T, run string) {
 	t.Helper()
 	two := intstr.FromInt32(2)
@@ -92,8 +92,8 @@ func settingID(name string) snapshot.ID {
 	return snapshot.ID{Group: "example.com", Version: "v1", Kind: "Setting", Name: name}
 }
 
-// members says what every member has: its objects and what its ledgers prove.
-// What a ledger has in doubt depends on who was disturbed, and when.
+// members describes every member: its objects and the proven part of its ledgers. The doubtful part
+// of a ledger depends on the disturbances, and is left out.
 func (g *ground) members(t *testing.T) (out []string) {
 	for c := range g.fleet.Clusters(t.Context()) {
 		for _, obj := range g.fleet.Cluster(c.Name).List("") {
@@ -113,7 +113,7 @@ func (g *ground) members(t *testing.T) (out []string) {
 	return out
 }
 
-// opened is a revision as it stands in a ledger, with the placement's key.
+// opened returns the revision that a ledger holds sealed with the placement's key.
 func (g *ground) opened(t *testing.T, placement, sealed string) string {
 	rec, err := g.store.Get(t.Context(), "placement/"+placement)
 	if err != nil {
@@ -131,8 +131,7 @@ func (g *ground) opened(t *testing.T, placement, sealed string) string {
 	return sealed
 }
 
-// rig is a ground that two engines in processes of their own work on, and one
-// where nothing is disturbed.
+// rig is a ground for two engines in separate processes, and a calm ground without disturbances.
 type rig struct {
 	*ground
 	t      *testing.T
@@ -142,8 +141,8 @@ type rig struct {
 	rand   *rand.Rand
 	procs  []*process
 	runs   int
-	// usual is how many writes a run takes that nothing disturbs, exact how many
-	// writes arrived right after the next leader had written the ledger.
+	// usual is the number of writes of an undisturbed run. exact is the number of writes that
+	// arrived right after the next leader had written the ledger.
 	usual, exact int
 
 	mu     sync.Mutex
@@ -154,27 +153,27 @@ type rig struct {
 	delays *rand.Rand
 }
 
-// trial is one run whose leader is disturbed. Its fields belong to the lock of
-// the rig, its channels are closed when what they are called has happened.
+// trial is one run whose leader is disturbed. The lock of the rig protects its fields. A channel is
+// closed when the event of its name has happened.
 type trial struct {
 	run    string
 	victim *process
-	stopAt int  // the write of the victim at which it is stopped
-	hold   bool // that write is made only at another one of the next leader
-	letAt  int  // that is which
-	// exact holds back the first write of an object after that instead, one that
-	// creates it or one that does not, until the ledger of its cluster has the
-	// epoch of the next leader, who then waits for it.
+	stopAt int  // the write of the victim that triggers the stop
+	hold   bool // that write is delayed until a write of the next leader
+	letAt  int  // the number of that write of the next leader
+	// exact delays instead the first write of an object after stopAt, one that creates the object
+	// if creates is set and one that does not otherwise. The write waits until the ledger of its
+	// cluster has the epoch of the next leader, and that leader then waits for the write.
 	exact   bool
 	creates bool
 	heldAt  string // the cluster
 	heldKey string // the writeKey
-	met     bool   // that is how it came
-	// slow makes the store wait with the writes of the victim once it was
-	// stopped, so that only the members tell it that it was followed.
+	met     bool   // the write arrived in that order
+	// slow makes the store delay the writes of the stopped victim, so that it learns only from the
+	// members that another leader has followed.
 	slow   bool
 	after  time.Duration
-	wakeAt int // the write of the other one at which the victim wakes up
+	wakeAt int // the write of the other process that wakes the victim
 	// disturb stops the victim.
 	disturb func()
 
@@ -197,7 +196,7 @@ func (e *event) happen() {
 	}
 }
 
-// newRig returns a rig whose members check fences or know none.
+// newRig returns a rig. Its members check fences if fenced is set.
 func newRig(t *testing.T, name string, seed uint64, fenced bool) *rig {
 	r := &rig{
 		t: t, name: name, ground: newGround(t), calm: newGround(t), fences: newFences(fenced), asked: map[string]question{},
@@ -210,8 +209,7 @@ func newRig(t *testing.T, name string, seed uint64, fenced bool) *rig {
 	return r
 }
 
-// listen offers cfg to other processes until the test ends and returns the
-// socket.
+// listen offers cfg to other processes until the test ends and returns the socket.
 func listen(t *testing.T, cfg Config) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "slipway") //nolint:usetesting // the path of a socket must be short
@@ -233,7 +231,7 @@ func (r *rig) enlist() {
 	r.procs = append(r.procs, spawn(r.t, fmt.Sprintf("%s-%d", r.name, len(r.procs)+r.runs), r.socket))
 }
 
-// before lets the victim of a trial have the run, and disturbs it.
+// before lets the victim of a trial take the run, and disturbs it.
 func (r *rig) before(ctx context.Context, w Write) {
 	r.mu.Lock()
 	r.asked[writeKey(w)] = question{r.fences.leads[w.Client], time.Now()}
@@ -265,7 +263,7 @@ func (r *rig) before(ctx context.Context, w Write) {
 	}
 }
 
-// hits reports whether a write of the victim is the one at which it is stopped.
+// hits reports whether a write of the victim triggers the stop.
 func (tr *trial) hits(w Write) bool {
 	if tr.exact {
 		return tr.writes >= tr.stopAt && !tr.disturbed.done && w.ID.Kind == "Setting" && w.Precondition.Absent == tr.creates
@@ -273,8 +271,8 @@ func (tr *trial) hits(w Write) bool {
 	return tr.writes == tr.stopAt
 }
 
-// strike stops the victim, now or soon, and returns what the write waits for.
-// The lock is held.
+// strike stops the victim, now or soon, and returns the channel that the write must wait for. The
+// caller must hold the lock.
 func (tr *trial) strike(r *rig, w Write) chan struct{} {
 	if tr.after > 0 {
 		time.AfterFunc(tr.after, func() {
@@ -303,7 +301,7 @@ func (tr *trial) strikeNow() {
 	tr.disturbed.happen()
 }
 
-// writeKey is the same before a write and when it is seen.
+// writeKey returns a key that is the same before a write and after it.
 func writeKey(w Write) string {
 	return fmt.Sprint(w.Client, w.Op, w.Key, w.Prev, w.Cluster, w.ID, w.Precondition)
 }
@@ -326,7 +324,7 @@ func (r *rig) seen(w Write) {
 	}
 }
 
-// accepted moves the trial on. The lock of the rig is held.
+// accepted advances the trial. The caller must hold the lock of the rig.
 func (tr *trial) accepted(w Write) {
 	if w.Client != tr.victim.name && tr.over.done {
 		tr.others++
@@ -354,7 +352,7 @@ func (tr *trial) accepted(w Write) {
 	}
 }
 
-// progress lets the write go on and wakes the victim when it is time.
+// progress releases the delayed write and wakes the victim when it is time.
 func (tr *trial) progress() {
 	if tr.others >= tr.letAt && !tr.exact {
 		tr.let.happen()
@@ -364,7 +362,7 @@ func (tr *trial) progress() {
 	}
 }
 
-// begin makes a run which a process is to take.
+// begin creates a run and makes victim take it.
 func (r *rig) begin(victim *process, tr *trial) {
 	r.runs++
 	tr.run, tr.victim = fmt.Sprintf("r%04d", r.runs), victim
@@ -378,7 +376,7 @@ func (r *rig) begin(victim *process, tr *trial) {
 	r.calm.create(r.t, tr.run)
 }
 
-// await waits for one of the events and says which one it was.
+// await waits for one of the events and returns it.
 func (r *rig) await(what string, events ...*event) *event {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), patience)

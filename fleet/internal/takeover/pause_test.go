@@ -15,11 +15,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// soak reports whether the long versions of the tests are asked for.
+// soak reports whether the long versions of the tests were requested.
 func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
-// sampled is how many of n trials are made: a fifth with the race detector, and
-// all of them without it, as make test does too.
+// sampled returns the number of trials out of n: a fifth with the race detector, and all without
+// it, as in make test.
 func sampled(n int) int {
 	if underRace {
 		return n / 5
@@ -27,15 +27,13 @@ func sampled(n int) int {
 	return n
 }
 
-// A process that is stopped while it leads and wakes up when its lease is over
-// gets nothing accepted: not by the records of its run and of its placement once
-// another process has the run, not by a ledger once that has seen a newer epoch,
-// and not by an object, whether it existed or is to be created, once the ledger of
-// its cluster has, or its mark. That is so also for the write that arrives right
-// after the ledger was written, before the newer leader writes anything else. The
-// members are in the end as they are where nothing was disturbed. The older leader
-// may still record with the placement that the run is completed. Every process
-// leads again after it was stopped.
+// A process is stopped while it leads and wakes up after its lease has expired. Its writes are
+// refused everywhere: by the records of its run and its placement after another process has the
+// run, by a ledger after it has seen a newer epoch, and by an object, existing or new, after the
+// ledger of its cluster or its own mark has seen that epoch. This holds also for the write that
+// arrives right after the ledger was written, before the newer leader writes anything else. In the
+// end the members are the same as without disturbances. The older leader may still record with the
+// placement that the run is completed. Every process leads again after it was stopped.
 func TestT16ProcessStoppedPastItsLease(t *testing.T) {
 	t.Parallel()
 	trials := sampled(25)
@@ -51,11 +49,10 @@ func TestT16ProcessStoppedPastItsLease(t *testing.T) {
 	}
 }
 
-// The same with members that know no fences. What does not exist has no mark: one
-// object of each cluster may be created late, and more only by a leader that has
-// just written the ledger, see fences.stale. They are of the same run, and the
-// newer leader has them for its own in the end. That they are created here is what
-// shows that the trials above look.
+// The same with members that know no fences. A new object has no mark, so one object of each
+// cluster may be created late. More are created only by a leader that has just written the ledger,
+// see fences.stale. They belong to the same run, and the newer leader owns them in the end. Their
+// creation here shows that the trials above would detect it.
 func TestT16ProcessStoppedPastItsLeaseWithoutFences(t *testing.T) {
 	t.Parallel()
 	trials := 5
@@ -74,13 +71,12 @@ func TestT16ProcessStoppedPastItsLeaseWithoutFences(t *testing.T) {
 
 // stops counts the trials of processes that were stopped.
 type stops struct {
-	// taken are those of which another process took the run over, exact those
-	// where a write arrived right after a ledger was written, and late is how many
-	// objects an older leader created.
+	// taken counts the trials with a takeover by another process, exact the trials with a write
+	// right after a ledger was written, late the objects that an older leader created.
 	taken, exact, late int
 }
 
-// stoppedOften has pairs of processes and as many trials with each.
+// stoppedOften runs the same number of trials with each of several pairs of processes.
 func stoppedOften(t *testing.T, pairs, trials int, fenced bool, draw func(*rig) *trial) (all stops) {
 	var mu sync.Mutex
 	tried := 0
@@ -112,7 +108,7 @@ func stoppedOften(t *testing.T, pairs, trials int, fenced bool, draw func(*rig) 
 	return all
 }
 
-// A process that is killed is taken over from within a lease.
+// If a process is killed, another one takes its run over within a lease.
 func TestT16ProcessKilled(t *testing.T) {
 	t.Parallel()
 	trials := sampled(10)
@@ -144,8 +140,8 @@ func killedOften(t *testing.T, pair, trials int) {
 	}
 }
 
-// calmly has a process lead a run that nothing disturbs. That proves that it is
-// there and says how many writes a run takes; the first run creates the objects.
+// calmly lets a process lead an undisturbed run. That proves that the process works, and counts the
+// writes of a run; the first run creates the objects.
 func (r *rig) calmly(p *process) {
 	tr := &trial{}
 	r.begin(p, tr)
@@ -156,9 +152,8 @@ func (r *rig) calmly(p *process) {
 	r.check()
 }
 
-// draw returns a trial that is disturbed at a random write: before it is made,
-// after it, or while it is held back until another process leads. What is held
-// back when the victim wakes up may end with its patience.
+// draw returns a trial that is disturbed at a random write: before the write, after it, or while it
+// is delayed until another process leads. A delayed write may time out when the victim wakes up.
 func (r *rig) draw() *trial {
 	tr := &trial{stopAt: 1 + r.rand.IntN(r.usual), wakeAt: r.rand.IntN(r.usual), slow: r.rand.IntN(2) == 0}
 	switch r.rand.IntN(4) {
@@ -172,7 +167,7 @@ func (r *rig) draw() *trial {
 	return tr
 }
 
-// stopped stops a process in a run, and reports whether the other one took over.
+// stopped stops a process in a run, and reports whether the other process took over.
 func (r *rig) stopped(victim *process, tr *trial) bool {
 	tr.disturb = func() { victim.signal(syscall.SIGSTOP) }
 	r.begin(victim, tr)
@@ -191,8 +186,8 @@ func (r *rig) stopped(victim *process, tr *trial) bool {
 	return tr.over.done
 }
 
-// killed kills the process that leads a run, and says how long it took until
-// the other one led it.
+// killed kills the process that leads a run, and returns the time until the other process led it.
+// It returns false if there was no takeover.
 func (r *rig) killed() (time.Duration, bool) {
 	victim, tr := r.procs[0], r.draw()
 	tr.hold, tr.exact, tr.disturb = false, false, func() { victim.signal(syscall.SIGKILL) }
@@ -214,8 +209,8 @@ func (r *rig) killed() (time.Duration, bool) {
 	return took, true
 }
 
-// bury replaces the first process if it was killed. The run that it was killed
-// in did not need anybody else: that is no trial.
+// bury replaces the first process if it was killed, and returns false: if the run needed no other
+// process, it was no trial.
 func (r *rig) bury(dead bool) bool {
 	if dead {
 		r.procs[0].kill()
@@ -226,8 +221,8 @@ func (r *rig) bury(dead bool) bool {
 	return false
 }
 
-// check compares the members with those of an undisturbed run, and searches for
-// anything that was accepted and should not have been.
+// check compares the members with those of an undisturbed run, and searches for writes that were
+// accepted and should have been refused.
 func (r *rig) check() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())

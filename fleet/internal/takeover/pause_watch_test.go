@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// runHead is what a test needs of the record of a run.
+// runHead is the part of a run's record that the tests read.
 type runHead struct {
 	Run struct {
 		State stages.State `json:"state"`
@@ -31,7 +31,7 @@ type runHead struct {
 	} `json:"lease"`
 }
 
-// ledgerHead is what a test needs of a ledger.
+// ledgerHead is the part of a ledger that the tests read.
 type ledgerHead struct {
 	Run      string `json:"run"`
 	Attempt  int    `json:"attempt"`
@@ -47,8 +47,8 @@ func ledgerIn(obj *unstructured.Unstructured) (l ledgerHead) {
 	return l
 }
 
-// substance is an object without what changes although nothing was done to it,
-// and without the mark of a takeover.
+// substance returns an object without the metadata that changes by itself, and without the mark of
+// a takeover.
 func substance(obj *unstructured.Unstructured) map[string]any {
 	out := obj.DeepCopy()
 	for _, f := range []string{"resourceVersion", "generation", "uid", "creationTimestamp", "managedFields"} {
@@ -60,33 +60,32 @@ func substance(obj *unstructured.Unstructured) map[string]any {
 	return out.Object
 }
 
-// fences knows which epoch the records and the members have seen, and notes
-// what was accepted of an older one.
+// fences tracks the epochs that the records and the members have seen, and the accepted writes of
+// older epochs.
 type fences struct {
-	// fenced reports whether the members check fences: then an older leader creates
-	// nothing either.
+	// fenced reports whether the members check fences. If they do, an older leader must not create
+	// objects either.
 	fenced bool
-	// leads is the last epoch under which a client took a run.
+	// leads is the last epoch of a run that a client took.
 	leads map[string]int64
-	// taken is the highest epoch under which anybody took a run, by the run: one
-	// that has ended may still have something to finish when the next is led.
+	// taken is the highest epoch of any client that took a run, by run: an ended run may still have
+	// something to finish while the next run is led.
 	taken map[string]int64
-	// seen is the highest epoch that was accepted at a record, at the ledger of
-	// a cluster or at an object.
+	// seen is the highest accepted epoch of a record, of the ledger of a cluster or of an object.
 	seen map[string]int64
-	// has is what the objects are, changes how often that changed in this run.
+	// has holds the objects, changes counts their changes in this run.
 	has     map[string]map[string]any
 	changes map[string]int
-	// created counts what an older leader created once the ledger had a newer
-	// epoch, late how much of that in this run, by cluster.
+	// created counts the objects that an older leader created after the ledger had a newer epoch.
+	// late counts those of this run, by cluster.
 	created int
 	late    map[string]int
-	// wrote is when a client last wrote the ledger of a cluster.
+	// wrote is the time when a client last wrote the ledger of a cluster.
 	wrote    map[string]time.Time
 	problems []string
 }
 
-// question is under which epoch a write was asked for, and when.
+// question is the epoch and the time of a write request.
 type question struct {
 	epoch int64
 	at    time.Time
@@ -100,7 +99,7 @@ func newFences(fenced bool) *fences {
 	}
 }
 
-// accepted takes in a write.
+// accepted records an accepted write.
 func (f *fences) accepted(w Write, asked question) {
 	switch {
 	case strings.HasPrefix(w.Key, "run/") && w.Op == "put":
@@ -115,7 +114,7 @@ func (f *fences) accepted(w Write, asked question) {
 		f.led(w, asked.epoch)
 	case w.Cluster != "" && w.ID.Namespace == "slipway-system":
 		epoch := w.Epoch()
-		if w.Op == "delete" { // which carries none
+		if w.Op == "delete" { // a deletion carries no epoch
 			epoch = asked.epoch
 		}
 		f.raise(w, w.Cluster, epoch)
@@ -125,7 +124,7 @@ func (f *fences) accepted(w Write, asked question) {
 	}
 }
 
-// raise notes an epoch that must not fall.
+// raise records an epoch that must not fall.
 func (f *fences) raise(w Write, at string, epoch int64) {
 	if epoch < f.seen[at] {
 		f.problem(w, "epoch %d was accepted after %d", epoch, f.seen[at])
@@ -133,8 +132,8 @@ func (f *fences) raise(w Write, at string, epoch int64) {
 	f.seen[at] = max(f.seen[at], epoch)
 }
 
-// led checks that who writes the record of the placement asks for an epoch to
-// take a run under, or has a run that no engine took since.
+// led checks a write of the placement's record: its client must request an epoch to take a run, or
+// have a run that no engine took since.
 func (f *fences) led(w Write, asked int64) {
 	if w.Epoch() == f.seen[w.Key] && !slices.Contains(slices.Collect(maps.Values(f.taken)), asked) {
 		f.problem(w, "asked for under epoch %d, and the runs are those of epochs %v", asked, f.taken)
@@ -142,8 +141,8 @@ func (f *fences) led(w Write, asked int64) {
 	f.raise(w, w.Key, w.Epoch())
 }
 
-// object checks that who writes an object is the newest leader that it or the
-// ledger of its cluster has seen, and that what has to be done is done once.
+// object checks a write of an object: its client must be the newest leader that the object or the
+// ledger of its cluster has seen, and each change must be made only once.
 func (f *fences) object(w Write, asked question) {
 	at := w.Cluster + " " + w.ID.String()
 	if newer := max(f.seen[at], f.seen[w.Cluster]); asked.epoch < newer {
@@ -165,10 +164,10 @@ func (f *fences) object(w Write, asked question) {
 	}
 }
 
-// stale takes in what was accepted of an older leader, by members that know no
-// fences: objects that did not exist, one of each cluster where the leader had not
-// written the ledger for half a lease when it asked, and a while for a busy
-// machine.
+// stale records an accepted write of an older leader. Only members without fences may accept one,
+// and only for an object that did not exist. Each cluster may accept one such object from a leader
+// that had not written the ledger for half a lease (and a little more for a busy machine) when it
+// asked.
 func (f *fences) stale(w Write, asked question, newer int64) {
 	if f.fenced || !w.Precondition.Absent {
 		f.problem(w, "asked for under epoch %d, and the member has seen %d", asked.epoch, newer)
@@ -187,7 +186,7 @@ func (f *fences) problem(w Write, format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...)+": "+w.String())
 }
 
-// dialer returns a dialer to members that check fences, as d's do, or know none.
+// dialer returns d if fenced is set, and otherwise a dialer to members without fences.
 func dialer(d backend.Dialer, fenced bool) backend.Dialer {
 	if fenced {
 		return d
@@ -201,7 +200,7 @@ func dialer(d backend.Dialer, fenced bool) backend.Dialer {
 	})
 }
 
-// unfencedConn is a connection to a member that knows no fences.
+// unfencedConn is a connection to a member without fences.
 type unfencedConn struct{ backend.ConnWatcher }
 
 func (u unfencedConn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {

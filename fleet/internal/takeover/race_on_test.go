@@ -2,6 +2,5 @@
 
 package takeover
 
-// underRace reports whether the race detector is on, which makes tests ten times as
-// slow.
+// underRace reports whether the race detector is on, which makes tests ten times slower.
 const underRace = true

@@ -14,24 +14,22 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Config is what a [Server] offers. Clients may use what is not nil.
+// Config holds the services that a [Server] offers. Clients may use the services that are not nil.
 type Config struct {
 	Store     backend.Store
 	Inventory backend.Inventory
 	Dialer    backend.Dialer
-	// Before is called with every write that is asked for before it is made:
-	// with each of a batch. It may wait; ctx ends when the client no longer
-	// waits. It may be nil.
+	// Before is called before every write, also before each write of a batch. It may wait; ctx ends
+	// when the client no longer waits. It may be nil.
 	Before func(ctx context.Context, w Write)
-	// Seen is told every write that was made or refused, in the order in which
-	// they were. It is called by one goroutine at a time and must not use the
-	// server. It may be nil.
+	// Seen receives every accepted or refused write, in order. It is called by one goroutine at a
+	// time and must not use the server. It may be nil.
 	Seen func(w Write)
 }
 
-// Server is the handler of the requests of a [Client]. It makes one write at a
-// time. A connection that a client opened to a member is kept until the client
-// closes it or opens another one to that cluster, or the server is closed.
+// Server handles the requests of a [Client]. It makes one write at a time. It keeps a client's
+// connection to a member until the client closes it or opens another one to that cluster, or the
+// server is closed.
 type Server struct {
 	cfg   Config
 	order sync.Mutex // one write at a time
@@ -40,7 +38,7 @@ type Server struct {
 	conns map[connKey]backend.Conn
 }
 
-// connKey is whose connection to which cluster it is.
+// connKey identifies the connection of a client to a cluster.
 type connKey struct{ client, cluster, uid string }
 
 var _ http.Handler = (*Server)(nil)
@@ -64,7 +62,7 @@ func (s *Server) Close() error {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	// The context of the request ends with its client only once all is read.
+	// The context of the request ends with its client only after the whole body was read.
 	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, mostBytes))
 	call := call{s: s, ctx: r.Context(), client: r.Header.Get(clientHeader)}
 	if err == nil {
@@ -81,7 +79,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	call.send(last)
 }
 
-// call is a request that is being answered.
+// call is a request in progress.
 type call struct {
 	s      *Server
 	ctx    context.Context //nolint:containedctx // it is the request's, and goes with it
@@ -90,7 +88,7 @@ type call struct {
 	send   func(reply) bool
 }
 
-// serve sends all replies but the last one, which it returns.
+// serve sends all replies except the last one, and returns the last one.
 func (c *call) serve() (reply, error) {
 	cfg := &c.s.cfg
 	switch c.q.Op {
@@ -142,7 +140,7 @@ func (c *call) onInventory(inv backend.Inventory) (reply, error) {
 
 func signal(struct{}) reply { return reply{} }
 
-// forward sends what a sequence yields and returns its error.
+// forward sends the values of a sequence and returns its error.
 func forward[T any](c *call, seq iter.Seq2[T, error], as func(T) reply) error {
 	for v, err := range seq {
 		if err != nil {
@@ -168,7 +166,7 @@ func (c *call) dial() (reply, error) {
 	return reply{Fencing: backend.FencingOf(conn)}, c.s.keep(c.key(), conn)
 }
 
-// keep replaces the connection of a client to a cluster; nil is none.
+// keep replaces the connection of a client to a cluster. A nil conn only removes it.
 func (s *Server) keep(key connKey, conn backend.Conn) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

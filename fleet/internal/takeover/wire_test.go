@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// What can be asked of a server.
+// The operations of a server.
 const (
 	opGet           = "get"
 	opWrite         = "write"
@@ -35,7 +35,7 @@ const clientHeader = "Slipway-Client"
 // mostBytes is the size of the largest request: a batch of pages and a record.
 const mostBytes = 64 << 20
 
-// request is the body of every request. Op says which fields count.
+// request is the body of every request. Op determines the fields that count.
 type request struct {
 	Op string `json:"op"`
 	// Key is a key of the store, or a prefix.
@@ -49,8 +49,8 @@ type request struct {
 	Delete *backend.DeleteOptions `json:"delete,omitempty"`
 }
 
-// reply is one of the answers to a request. The last one has End: an answer
-// without it was cut off on its way.
+// reply is one of the answers to a request. The last one has End; if it is missing, the answer was
+// cut off in transit.
 type reply struct {
 	End       bool               `json:"end,omitempty"`
 	Err       *fault             `json:"err,omitempty"`
@@ -59,11 +59,11 @@ type reply struct {
 	Change    *backend.Change    `json:"change,omitempty"`
 	Cluster   *placement.Cluster `json:"cluster,omitempty"`
 	Object    object             `json:"object,omitzero"`
-	// Fencing is of the connection that was opened.
+	// Fencing is the fencing of the new connection.
 	Fencing backend.Fencing `json:"fencing,omitempty"`
 }
 
-// object is an object of a member on its way. Whole numbers stay whole.
+// object is a member's object in transit. Whole numbers stay whole.
 type object struct{ *unstructured.Unstructured }
 
 func (o object) MarshalJSON() ([]byte, error) {
@@ -82,8 +82,7 @@ func (o *object) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// fault is an error on its way. It is of the kinds of backend that the error
-// was of.
+// fault is an error in transit. It matches the same errors of package backend as the original.
 type fault struct {
 	Text  string   `json:"text"`
 	Kinds []string `json:"kinds,omitempty"`
@@ -111,7 +110,7 @@ func faultOf(err error) *fault {
 	return f
 }
 
-// err returns the error; nil is none.
+// err returns the fault as an error, or nil.
 func (f *fault) err() error {
 	if f == nil {
 		return nil
@@ -121,7 +120,7 @@ func (f *fault) err() error {
 
 func (f *fault) Error() string { return f.Text }
 
-// As makes the error one about fields.
+// As supports *backend.FieldConflictError.
 func (f *fault) As(target any) bool {
 	conflict, ok := target.(**backend.FieldConflictError)
 	if !ok || f.Owners == nil {
@@ -131,7 +130,7 @@ func (f *fault) As(target any) bool {
 	return true
 }
 
-// Is reports whether the error is of a kind.
+// Is reports whether the error matches an error of package backend.
 func (f *fault) Is(target error) bool {
 	return slices.Contains(kinds(), target) && slices.Contains(f.Kinds, target.Error())
 }

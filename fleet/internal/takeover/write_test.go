@@ -13,28 +13,27 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Write is a write that a client asked for: of a record, which has a Key, or of
-// an object, which has a Cluster and an ID.
+// Write is a requested write of a record, which has a Key, or of an object, which has a Cluster and
+// an ID.
 type Write struct {
 	// Client is the name of the client that made the request.
 	Client string
 	// Op is put, delete, apply or release.
 	Op string
-	// Key, Value and Prev are of a record.
+	// Key, Value and Prev belong to a record.
 	Key   string
 	Value []byte
 	Prev  backend.Revision
-	// Cluster, ID, Manager and Precondition are of an object, Object is what
-	// was applied. It is not to be changed.
+	// Cluster, ID, Manager and Precondition belong to an object. Object is the applied object and
+	// must not be changed.
 	Cluster      string
 	ID           snapshot.ID
 	Manager      string
 	Precondition backend.Precondition
 	Object       *unstructured.Unstructured
-	// Now is the object as the member holds it after an apply.
+	// Now is the member's object after an apply.
 	Now *unstructured.Unstructured
-	// Err is why the write was refused; nil if it was accepted, and before it
-	// is made.
+	// Err is the reason for the refusal of the write; nil if it was accepted or is not made yet.
 	Err error
 }
 
@@ -51,9 +50,8 @@ func (w Write) String() string {
 	return fmt.Sprintf("%s: %s %s, epoch %d: %s", w.Client, w.Op, what, w.Epoch(), result)
 }
 
-// Epoch returns the fencing epoch that is written: that of the lease of a run,
-// of a placement, of a ledger, or of an object that was marked in a takeover. It
-// is 0 where there is none.
+// Epoch returns the fencing epoch in the written lease of a run, placement, ledger, or object that
+// was marked in a takeover; 0 if there is none.
 func (w Write) Epoch() int64 {
 	if w.Cluster == "" {
 		return epochOf(w.Value)
@@ -81,7 +79,7 @@ func epochOf(value []byte) int64 {
 			Epoch int64 `json:"epoch"`
 		} `json:"lease"`
 	}
-	_ = json.Unmarshal(value, &rec) // what is no record has no epoch
+	_ = json.Unmarshal(value, &rec) // a value that is no record has no epoch
 	return max(rec.Epoch, rec.Lease.Epoch)
 }
 
@@ -97,8 +95,7 @@ func (s *Server) seen(w Write, err error) {
 	}
 }
 
-// write makes the writes of records. Those after the one that was refused were
-// not made and are not told.
+// write makes the writes of records. Writes after a refused one are neither made nor reported.
 func (c *call) write(s backend.Store) (reply, error) {
 	all := make([]Write, len(c.q.Writes))
 	for i, w := range c.q.Writes {
