@@ -156,7 +156,7 @@ func TestNoAnswerCountsWhileTheRightsPolicyIsNotInForce(t *testing.T) {
 	}
 }
 
-// other is an error unless a request is there that is another object.
+// other returns an error unless a request is there that is another object.
 func (s *scenario) other(what string, uid types.UID) error {
 	u, err := s.get(what)
 	if err == nil && u.GetUID() == uid {

@@ -165,7 +165,7 @@ func (w *appEnv) do(of *running, verb delivery.Verb, step, want string) {
 	}
 }
 
-// told is an error unless there is an Event of that reason about the application.
+// told returns an error unless there is an Event of that reason about the application.
 func (w *appEnv) told(reason string) error {
 	events, err := w.kube.CoreV1().Events(w.name).List(w.t.Context(), metav1.ListOptions{})
 	if err != nil {

@@ -155,7 +155,7 @@ func (w *hubEnv) lawOfLists(n int) {
 	}
 }
 
-// counted is an error unless the status of the placement counts n clusters and
+// counted returns an error unless the status of the placement counts n clusters and
 // lists at most a hundred.
 func (w *hubEnv) counted(n int) error {
 	obj, err := w.at("crp").Get(w.t.Context(), w.name, getOptions())

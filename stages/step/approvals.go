@@ -12,9 +12,9 @@ import (
 const maxAnswered = 16
 
 // Requests returns the open approval requests of the run: the request of the current stage first,
-// then the requests of its groups in their order. It returns none for a run that is Stopping
-// because it failed or was superseded, because such a run takes no decision any more, and none for
-// a run that [Run.Check] refuses.
+// then the requests of its groups in their order. A run that is Stopping because it failed or was
+// superseded has none, because it takes no more decisions. Neither has a run that [Run.Check]
+// refuses.
 func Requests(p *stages.Plan, r *Run) []approval.Request {
 	if r.Check(p) != nil {
 		return nil

@@ -13,8 +13,8 @@ import (
 // maxRecord is the size that the package documentation promises for a run of 10,000 clusters.
 const maxRecord = 256 << 10
 
-// outage steps a run as far as it goes while the first unreachable clusters of the plan cannot be
-// reached. It returns the largest record.
+// outage steps a run as far as it goes while the clusters at positions below unreachable cannot
+// be reached. It returns the largest record.
 func outage(tb testing.TB, p *stages.Plan, unreachable int) (ready Ready, largest int) {
 	now := scriptEpoch
 	ready = Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})

@@ -111,7 +111,8 @@ func TestRollbacksOfOlderVersions(t *testing.T) {
 	}
 }
 
-// TestNumbersOfRollbacksAreFound: the number of a rollback is found even if its engine name was cut.
+// TestNumbersOfRollbacksAreFound: the number of a rollback is found even if its engine name was
+// cut.
 func TestNumbersOfRollbacksAreFound(t *testing.T) {
 	of := Key{Namespace: longNamespace, Name: "r"}
 	for n := 1; n <= 3; n++ {
