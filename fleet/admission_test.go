@@ -32,8 +32,8 @@ func admitting(t *testing.T, admission stages.Admission, scenario func(*testing.
 	})
 }
 
-// quiet waits until the engines have nothing more to do for a while. That they all wait is not enough: a write that met
-// another one is made again a moment later.
+// quiet waits until the engines have had nothing to do for a while. synctest.Wait alone is not
+// enough, because a write that met a conflict is retried a moment later.
 func quiet() {
 	time.Sleep(2 * time.Second)
 	synctest.Wait()
@@ -64,8 +64,8 @@ func command(t *testing.T, e *fleet.Engine, run string, verb stages.Verb) {
 	quiet()
 }
 
-// A run that is queued says for which one it waits, and starts when its turn
-// has come; one that is deleted or aborted while it waits is not waited for.
+// A queued run names the run that it waits for, and starts at its turn. No run waits for a waiting
+// run that is deleted or aborted.
 func TestQueuedRunsTakeTurns(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
@@ -133,8 +133,8 @@ func TestRejectedRunLeavesNothing(t *testing.T) {
 	})
 }
 
-// Runs that are created in the same instant are never both admitted, and the
-// one that is refused leaves no run.
+// Two runs that are created in the same instant are never both admitted, and the rejected run
+// leaves no run.
 func TestRejectionIsDecidedOnce(t *testing.T) {
 	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Admission = stages.RejectRun })
@@ -151,7 +151,7 @@ func TestRejectionIsDecidedOnce(t *testing.T) {
 	})
 }
 
-// A run that supersedes drains the active one and those that wait.
+// A superseding run drains the active run and the waiting runs.
 func TestSupersedingRunTakesThePlace(t *testing.T) {
 	admitting(t, stages.SupersedeActive, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
@@ -172,8 +172,8 @@ func TestSupersedingRunTakesThePlace(t *testing.T) {
 	})
 }
 
-// Going back is never blocked: a rollback takes the place of a run that is stuck, at a cluster that never
-// becomes healthy or at one that hangs, without any command.
+// A rollback is never blocked: without any command, it supersedes a run that is stuck at a cluster
+// which never becomes healthy or which hangs.
 func TestRollbackSupersedesAStuckRun(t *testing.T) {
 	for name, stick := range map[string]func(*engineEnv, bool){
 		"refuses": func(w *engineEnv, on bool) {
@@ -266,7 +266,7 @@ func TestHeldRunWaitsForItsStart(t *testing.T) {
 	})
 }
 
-// A run that is stopped keeps its placement; it goes on when it is started.
+// A stopped run keeps its placement and continues when it is started.
 func TestStoppedRunHoldsTheLine(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
@@ -329,7 +329,7 @@ func TestFailedRunStartsAgain(t *testing.T) {
 	})
 }
 
-// A newer record of one run is left alone, said so, and others go on.
+// A record of a run in a newer format is left alone and reported, and other runs continue.
 func TestNewerRunIsLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

@@ -146,8 +146,8 @@ func (s *approvalEnv) answer(d approval.Decision) stages.Event {
 	return stages.Event{}
 }
 
-// threatened tries a decision as an answer to a request and as a command in the
-// store, which the engine carries out: neither counts, and both are told why.
+// threatened tries a decision as an answer to a request, and as a command in the store that the
+// engine carries out. Neither counts, and both are refused with a reason.
 func (s *approvalEnv) threatened(what, request string, d approval.Decision) {
 	s.t.Helper()
 	err := s.host.Run("r").Command(s.t.Context(), stages.Command{Verb: stages.Decide, Name: request, By: d.By, Decision: &approval.Decision{Verdict: d.Verdict, Binding: d.Binding}})
@@ -158,7 +158,7 @@ func (s *approvalEnv) threatened(what, request string, d approval.Decision) {
 	s.refuses(what, id, smuggled(id, d))
 }
 
-// refuses checks that a command in the store is refused and told so.
+// refuses checks that a command in the store is refused with an event.
 func (s *approvalEnv) refuses(what, key string, value []byte) {
 	s.t.Helper()
 	was, before := s.status(), len(s.events())

@@ -40,8 +40,8 @@ func (w *engineEnv) setting(cluster string) string {
 	return v
 }
 
-// Threat T6: what was approved is what is applied, whatever changes between the
-// approval and the apply.
+// Threat T6: the approved content is the applied content, whatever changes between the approval and
+// the apply.
 func TestT6ApprovedIsApplied(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -94,8 +94,8 @@ func approve(t *testing.T, e *fleet.Engine, run, request string) {
 	}
 }
 
-// Threat T22: a rollback has a plan and an approval of its own. That of another run is refused, by the engine
-// that takes the decision and by the one that drives the run.
+// Threat T22: a rollback has its own plan and its own approval. The approval of another run is
+// refused, both by the engine that receives the decision and by the engine that drives the run.
 func TestT22RollbackNeedsItsOwnApproval(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

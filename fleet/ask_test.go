@@ -16,12 +16,12 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// gauge is an authority that measures: what it says holds at a point in time only.
+// gauge is an authority that measures: its answers are valid only at a point in time.
 type gauge struct {
 	mu sync.Mutex
-	// does is what it does when it is asked.
+	// does makes its answer when it is asked.
 	does func(context.Context) (approval.Verdict, error)
-	// asked are the times at which it was asked, with how many decisions there were.
+	// asked are the times of the questions, with the number of decisions in each.
 	asked []question
 }
 
@@ -58,7 +58,7 @@ func (g *gauge) Decide(ctx context.Context, r approval.Request) (approval.Decisi
 	return approval.Decision{Verdict: v, By: approval.Identity{Name: "gauge", Groups: []string{"metrics"}}, Comment: "0.1% errors", PointInTime: true}, err
 }
 
-// count is how often it was asked.
+// count returns the number of questions.
 func (g *gauge) count() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,8 +86,8 @@ func (s *approvalEnv) started() bool {
 	return s.stages()[0].Started != 0
 }
 
-// A person approves hours after a measurement was good. It is bad by then, so the gate
-// stays shut until it is good again, whatever the authority does meanwhile.
+// A person approves hours after a good measurement. The measurement is bad at that time, so the
+// gate stays shut until it is good again, whatever the authority does in between.
 func TestAMeasurementIsTakenAgainAfterTheLastPerson(t *testing.T) {
 	for name, bad := range map[string]func(context.Context) (approval.Verdict, error){
 		"refuses": abstains, "fails": fails, "panics": panics, "hangs": hangs,
@@ -211,8 +211,8 @@ func TestTwoMeasurementsOfOneGateHoldTogether(t *testing.T) {
 	})
 }
 
-// Whenever the engine that drives the run crashes, the other one opens the gate on no
-// answer that the first was given.
+// If the engine that drives the run crashes at any time, the other engine does not open the gate
+// with an answer that the first one received.
 func TestAMeasurementDoesNotSurviveACrash(t *testing.T) {
 	t.Parallel()
 	writes := 0
@@ -234,8 +234,8 @@ func TestAMeasurementDoesNotSurviveACrash(t *testing.T) {
 	}
 }
 
-// crashWhileMeasuring crashes the first engine at its kth write, and reports whether it
-// came to that.
+// crashWhileMeasuring crashes the first engine at its kth write, and reports whether that write
+// happened.
 func crashWhileMeasuring(t *testing.T, k int, after bool) bool {
 	s, g := newApprovalEnv(t, measured()), &gauge{does: approves}
 	crashed := make(chan struct{})
@@ -328,7 +328,7 @@ func TestAMeasurementGrowsOldWhileTheStoreDoesNotAnswer(t *testing.T) {
 		s.create()
 		time.Sleep(time.Minute)
 		s.approve("ann")
-		time.Sleep(time.Hour) // it is asked every ten minutes by now
+		time.Sleep(time.Hour) // by this time it is asked every ten minutes
 		setDown := func(to bool) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// What an authority says twice is one answer; what may count where the first did
-// not is another one.
+// The same answer of an authority, given twice, is one answer. If it may count although the first
+// did not, it is a new answer.
 func TestTheIDOfAnAnswerOfAnAuthorityCoversWhatMayMakeItCount(t *testing.T) {
 	request := func() approval.Request {
 		return approval.Request{Binding: approval.Binding{RunUID: "u", Stage: "a", When: approval.Before, Attempt: 1, Plan: "p"}}
@@ -58,8 +58,8 @@ func TestTheIDOfAnAnswerOfAnAuthorityCoversWhatMayMakeItCount(t *testing.T) {
 	}
 }
 
-// An answer that was refused because of the groups of who gave it counts when
-// they are in the group that is asked for.
+// An answer was refused because of its author's groups. It counts after the author has joined the
+// required group.
 func TestAnAuthorityIsHeardAgainWhenAnotherClientHasJoinedAGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -83,8 +83,8 @@ func TestAnAuthorityIsHeardAgainWhenAnotherClientHasJoinedAGroup(t *testing.T) {
 	})
 }
 
-// A command with the ID of another one changes nothing and is an error while
-// that one is stored.
+// A command with the ID of another command changes nothing. It is an error while the other command
+// is stored.
 func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,8 +116,8 @@ func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 	})
 }
 
-// An answer with the ID of another one is no answer, whether that one was
-// carried out or not.
+// An answer with the ID of another command is a conflict, whether that command was carried out or
+// not.
 func TestAnAnswerWithTheIDOfAnotherIsAConflict(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -155,8 +155,8 @@ func (s *approvalEnv) tryID(t *testing.T, what string, d approval.Decision, want
 	}
 }
 
-// A policy that requires the binding refuses the answers of people who do not
-// name it, and an authority is shown it.
+// A policy that requires the binding refuses answers of people without it, and authorities see the
+// requirement.
 func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
 	t.Parallel()
 	for _, require := range []bool{false, true} {
@@ -190,8 +190,7 @@ func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
 	})
 }
 
-// The journal shows for which digest a request was made, answered, accepted,
-// rejected and given up.
+// The journal shows the plan's digest for every request, answer, acceptance, rejection and expiry.
 func TestEveryEventOfAnApprovalHasTheDigestOfThePlan(t *testing.T) {
 	t.Parallel()
 	atFirstGate(t, approval.Policy{Expires: time.Hour, Quorums: []approval.Quorum{{Count: 2}}}, func(s *approvalEnv, r approval.Request) {

@@ -20,16 +20,16 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// engineSequences is how many sequences two engines are put through, racedEngineSequences
-// how many with the race detector.
+// engineSequences is the number of sequences with two engines, racedEngineSequences the number with
+// the race detector.
 const (
 	engineSequences      = 200
 	racedEngineSequences = 20
 )
 
-// Two engines that crash and come back, an authority that says what it wants and people who answer, replay
-// and forge: the journal has no decision that the policy does not allow, none twice, and what becomes of
-// every answer that was taken; nothing starts before its gate has passed. SLIPWAY_ATTACK_SEED tries one
+// Two engines crash and come back, an authority gives random answers, and people answer, replay and
+// forge. The journal contains no decision that the policy forbids, no decision twice, and the fate
+// of every stored answer. Nothing starts before its gate has passed. SLIPWAY_ATTACK_SEED tries one
 // sequence alone.
 func TestApprovalsUnderAttackThroughEngines(t *testing.T) {
 	t.Parallel()
@@ -64,7 +64,7 @@ func TestApprovalsUnderAttackThroughEngines(t *testing.T) {
 	}
 }
 
-// randomAttack is an approvalEnv in which moves are drawn at random.
+// randomAttack is an approvalEnv with random moves.
 type randomAttack struct {
 	*approvalEnv
 	rnd            *rand.Rand
@@ -105,8 +105,8 @@ func (s *randomAttack) fight() {
 	lives.Wait()
 }
 
-// doom draws at which write an engine crashes: any, or one that carries a
-// decision out or makes one.
+// doom draws the write that crashes an engine: any write, or a write that carries out or makes a
+// decision.
 func (s *randomAttack) doom() (faulty.Rule, chan struct{}) {
 	crashed, n, seen := make(chan struct{}), 1+s.rnd.IntN(30), 0
 	f := faulty.Fault{Crash: true}
@@ -175,7 +175,7 @@ func (s *randomAttack) live(ctx context.Context, name string, rule faulty.Rule, 
 	stop()
 }
 
-// decide is the authority: it answers seldom, and claims what is not its to say.
+// decide is the authority: it answers rarely, and may claim an identity that is not its own.
 func (s *randomAttack) decide(_ context.Context, r approval.Request) (approval.Decision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -249,7 +249,7 @@ func (s *randomAttack) person(b approval.Binding) approval.Decision {
 	return d
 }
 
-// speak has a person answer what they were shown, or what it is called.
+// speak lets a person answer the request that they have seen, either by its binding or by its name.
 func (s *randomAttack) speak() {
 	status := s.status()
 	open := step.Requests(status.Plan, &status.Run)

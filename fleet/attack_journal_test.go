@@ -12,17 +12,17 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// journalChecker reads the journal of a run and says what is wrong with it.
+// journalChecker reads the journal of a run and reports errors in it.
 type journalChecker struct {
 	t     *testing.T
 	model attackModel
-	// said are all decisions that were given, by their comment; waiting are those of which the journal has to
-	// say what became of them, in the order in which they were taken; ids are the commands of the run.
+	// said are all decisions, by their comment. waiting are the decisions whose result the journal
+	// must still contain, in the order of their storage. ids are the commands of the run.
 	said    map[string]approval.Decision
 	waiting []approval.Decision
 	ids     []string
-	// named are the requests that decisions without a binding were said to be about, by
-	// their comment: such a request may have been decided meanwhile.
+	// named are the requests that decisions without a binding name, by the comment of the decision.
+	// Such a request may have been decided since.
 	named   map[string]string
 	counted map[string]bool
 	seen    map[string]int
@@ -102,7 +102,7 @@ func (r *journalChecker) read(ev stages.Event) {
 	}
 }
 
-// went follows the run, which does not pass a gate that is not decided.
+// went follows the run, which must not pass an undecided gate.
 func (r *journalChecker) went(ev stages.Event) {
 	passed := map[stages.EventType]int{stages.StageStarted: map[string]int{"a": 0, "b": 2}[ev.Stage], stages.ClusterStarted: map[string]int{"a": 0, "b": 2}[ev.Cluster], stages.RunCompleted: 2}
 	if need, gated := passed[ev.Type]; gated && (r.model.at < need || r.model.at == need && r.model.state != stages.Completed) {
@@ -176,8 +176,7 @@ func (r *journalChecker) decided(ev stages.Event) {
 	}
 }
 
-// refused checks that a decision that does not count is one that the policy does
-// not allow now.
+// refused checks that the policy does not allow a decision that does not count.
 func (r *journalChecker) refused(ev stages.Event) {
 	r.seen["refused"]++
 	if ev.Message == "" {
@@ -202,7 +201,7 @@ func (r *journalChecker) refused(ev stages.Event) {
 	}
 }
 
-// heard takes the first decision that matches from those that wait.
+// heard removes the first waiting decision that matches.
 func (r *journalChecker) heard(match func(approval.Decision) bool) bool {
 	for i, d := range r.waiting {
 		if match(d) {

@@ -11,19 +11,17 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// attackGates are the gates of the attacked runs, in the order in which they
-// open.
+// attackGates are the gates of the attacked runs, in the order of their opening.
 var attackGates = []approval.Binding{
 	{Stage: "a", When: approval.Before}, {Stage: "a", When: approval.After}, {Stage: "b", When: approval.Before},
 }
 
-// attackModel is what the documentation says about a run that does nothing but
-// come from gate to gate.
+// attackModel models the documentation for a run that only passes from gate to gate.
 type attackModel struct {
 	policy  approval.Policy
 	starter string
 	binding approval.Binding
-	// run and state are those of the run and of the gate that it has come to.
+	// run is the state of the run, state the state of its current gate.
 	run, state stages.State
 	at         int
 	// now is the latest time that the run has seen.
@@ -64,8 +62,8 @@ func (m *attackModel) open(at, attempt int) {
 	m.tell(stages.ApprovalRequested, "", "")
 }
 
-// step is what becomes of the run when it hears commands, at a time that does
-// not go back.
+// step applies commands to the run, at a time that never goes backwards, and returns the expected
+// events.
 func (m *attackModel) step(cs []stages.Command, now time.Time) []toldEvent {
 	m.told = nil
 	if m.now.Before(now) {
@@ -98,7 +96,7 @@ func (m *attackModel) hear(c *stages.Command) {
 		m.move(counts, stages.Aborted)
 	case stages.Supersede:
 		m.move(counts, stages.Superseded)
-		return // one of a run that has ended asks for what is so
+		return // a Supersede command for an ended run has nothing to do
 	default:
 		counts = counts && m.run != stages.Running
 		m.move(counts, stages.Running)
@@ -118,8 +116,8 @@ func (m *attackModel) final() bool {
 	return m.run == stages.Completed || m.run == stages.Aborted || m.run == stages.Superseded
 }
 
-// advance lets the run go on from a gate that was passed, and asks again where
-// one was rejected or has expired.
+// advance moves the run on from a passed gate, and asks again at a gate that was rejected or has
+// expired.
 func (m *attackModel) advance() {
 	switch {
 	case m.run != stages.Running:
@@ -154,8 +152,8 @@ func (m *attackModel) allows(d *approval.Decision, now time.Time) bool {
 	return m.asks() && clean && len(d.Comment) <= 1024 && d.Binding == m.binding && !m.expired(now) && !early && !starter && !twice && m.wants(d)
 }
 
-// wants reports whether the decision is one of a group that is asked for, and an
-// approval one that is still missing.
+// wants reports whether the decision comes from a required group and, if it is an approval, whether
+// that group still lacks approvals.
 func (m *attackModel) wants(d *approval.Decision) bool {
 	for _, q := range m.quorums() {
 		if memberOf(d, q.Group) && (d.Verdict == approval.Reject || d.Verdict == approval.Approve && m.have(q.Group) < q.Count) {
@@ -185,7 +183,7 @@ func (m *attackModel) have(group string) (n int) {
 	return n
 }
 
-// count takes a decision in.
+// count counts a decision.
 func (m *attackModel) count(d *approval.Decision) {
 	m.given = append(m.given, *d)
 	missing := slices.ContainsFunc(m.quorums(), func(q approval.Quorum) bool { return m.have(q.Group) < q.Count })
@@ -201,7 +199,7 @@ func (m *attackModel) count(d *approval.Decision) {
 	}
 }
 
-// hasGiven reports whether a repeated answer is one that counts.
+// hasGiven reports whether the decision repeats one that counts.
 func (m *attackModel) hasGiven(d *approval.Decision) bool {
 	return slices.ContainsFunc(m.given, func(g approval.Decision) bool { return g.By.Name == d.By.Name && g.Verdict == d.Verdict })
 }

@@ -37,15 +37,15 @@ func (a *attacked) volley() {
 	}
 }
 
-// sameID gives an answer the ID of one that was carried out, in this run or in
-// one before it.
+// sameID gives an answer the ID of a command that was carried out, in this run or in an earlier
+// one.
 func (a *attacked) sameID() {
 	if len(a.spent) == 0 {
 		return
 	}
 	c := a.spent[a.rnd.IntN(len(a.spent))].command
 	if strings.HasPrefix(c.ID, record.OwnID) {
-		return // no other one can give it
+		return // no other client can use this ID
 	}
 	if c.Decision != nil && a.rnd.IntN(2) == 0 {
 		d := *c.Decision

@@ -17,8 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// move does something, right or wrong, has it carried out and compares what came
-// of it.
+// move makes a move, valid or not, lets the engine carry it out and compares the result.
 func (a *attacked) move() {
 	if a.model.final() && a.rnd.IntN(3) > 0 {
 		a.again()
@@ -48,8 +47,8 @@ func (a *attacked) move() {
 	a.step()
 }
 
-// step carries out what is in the store, as the driver of the run does, by a clock that may be wrong, and
-// perhaps dies before or after saving it.
+// step carries out the stored commands as the driver of the run does, by a clock that may be wrong.
+// It may die before or after it saves the result.
 func (a *attacked) step() {
 	ctx := a.t.Context()
 	was := a.model
@@ -74,7 +73,7 @@ func (a *attacked) step() {
 	a.check("a step")
 }
 
-// carryOut steps the run until it has come to a gate or its end.
+// carryOut steps the run until it reaches a gate or its end.
 func (a *attacked) carryOut(in stages.Input) (events []stages.Event) {
 	for {
 		ready := step.Step(a.plan, a.rec.Run, in)
@@ -115,9 +114,9 @@ func (a *attacked) tidy(taken []commands.Stored) {
 	a.sent = nil
 }
 
-// compare checks that the journal tells every decision that counts once, with
-// who, why, when and for which digest, every other one with why it does not, and
-// every request that was opened or has expired.
+// compare checks the journal. It must contain every decision that counts once, with author,
+// comment, time and digest, every other decision with the reason why it does not count, and every
+// request that was opened or has expired.
 func (a *attacked) compare(events []stages.Event, want []toldEvent) {
 	var got []toldEvent
 	for _, ev := range events {
@@ -158,7 +157,7 @@ func (a *attacked) notice(was *attackModel) {
 
 func (a *attacked) saw(what string, n int) { a.seen[what] += n }
 
-// decision draws a decision, of which about a half is about the open request.
+// decision draws a decision. About half of them are about the open request.
 func (a *attacked) decision() approval.Decision {
 	names := []string{"ann", "ann", "bob", "cid", "dan", "sam", "sam", "ann ", "Ann", "an\u200bn", "\x1bann", ""}
 	groups := [][]string{{"sre"}, {"sre", "release"}, {"sre", "release"}, {"release"}, {"dev"}, nil}
@@ -178,7 +177,7 @@ func (a *attacked) decision() approval.Decision {
 	return d
 }
 
-// bend makes a binding that of another request.
+// bend may turn a binding into the binding of another request.
 func (a *attacked) bend(b *approval.Binding) {
 	switch a.rnd.IntN(16) {
 	case 0:
@@ -205,7 +204,7 @@ func (a *attacked) answer(id string) {
 	a.give(id, d)
 }
 
-// give gives an answer and compares how it is taken.
+// give gives an answer and compares the result with the expected one.
 func (a *attacked) give(id string, d approval.Decision) {
 	request, quote := a.model.request(), d.Binding
 	if a.rnd.IntN(16) == 0 {
@@ -222,8 +221,8 @@ func (a *attacked) give(id string, d approval.Decision) {
 	}
 }
 
-// takes says how an answer is taken, and whether it is stored; it is bound to
-// the request where it names none.
+// takes returns the expected result of an answer, and whether it is stored. An answer without a
+// binding is bound to the request.
 func (a *attacked) takes(request, id string, d *approval.Decision) (kind string, stores bool) {
 	m := &a.model
 	switch {

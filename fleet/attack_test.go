@@ -24,17 +24,17 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// attackSequences is how many sequences of moves are tried, racedSequences how
-// many with the race detector.
+// attackSequences is the number of sequences of moves, racedSequences the number with the race
+// detector.
 const (
 	attackSequences = 10_000
 	racedSequences  = 1_000
 	attackWorlds    = 10
 )
 
-// Nothing that people, clocks, crashes or other writers of the store do to an approval is accepted that the
-// policy does not allow, and nothing that it allows is lost. SLIPWAY_ATTACK_SEED tries one sequence alone; a
-// thousand are tried with the race detector, unless SLIPWAY_SOAK=1.
+// People, clocks, crashes and other writers of the store attack an approval. Nothing is accepted
+// that the policy forbids, and nothing is lost that it allows. SLIPWAY_ATTACK_SEED tries one
+// sequence alone; a thousand are tried with the race detector, unless SLIPWAY_SOAK=1.
 func TestApprovalsUnderAttack(t *testing.T) {
 	t.Parallel()
 	if s := os.Getenv("SLIPWAY_ATTACK_SEED"); s != "" {
@@ -72,9 +72,8 @@ func attackFrom(t *testing.T, first, n uint64) {
 	})
 }
 
-// attacked is a run that comes from gate to gate, and what a model says has
-// become of it. The test drives it as an engine does, and keeps its record
-// between steps as an engine does.
+// attacked is a run that passes from gate to gate, with a model of its expected state. The test
+// drives it as an engine does, and keeps its record between steps as an engine does.
 type attacked struct {
 	t     *testing.T
 	e     *Engine
@@ -85,18 +84,18 @@ type attacked struct {
 	rec   *record.Run
 	rev   backend.Revision
 	model attackModel
-	// old are the bindings of requests that are over, sent the commands that
-	// are stored, spent those that were, ids those that answers had.
+	// old are the bindings of closed requests, sent the stored commands, spent the commands that
+	// were stored before, ids the IDs of answers.
 	old   []approval.Binding
 	sent  []stages.Command
 	spent []spentCommand
 	ids   []string
 	drawn int
-	// seen counts what the sequences came to.
+	// seen counts the results of the sequences.
 	seen map[string]int
 }
 
-// spentCommand is a command as it was once stored.
+// spentCommand is a command that was stored before.
 type spentCommand struct {
 	command stages.Command
 	value   []byte
@@ -179,8 +178,8 @@ func attackStrategy(p approval.Policy) stages.Strategy {
 	}}
 }
 
-// create makes the run and brings it to its first gate. It writes the record
-// that CreateRun writes, which costs a hundred times as much.
+// create makes the run and brings it to its first gate. It writes the same record as CreateRun, at
+// a hundredth of the cost.
 func (a *attacked) create() {
 	a.plan = a.planOf(a.model.policy, a.rnd.IntN(2))
 	run := step.NewRun(a.plan, "r", record.NewUID(), approval.Identity{Name: a.model.starter}, false, a.e.state.Now())
@@ -205,7 +204,7 @@ func (a *attacked) again() {
 	a.create()
 }
 
-// load takes the run over: it is read from the store.
+// load takes the run over by reading it from the store.
 func (a *attacked) load() {
 	var err error
 	a.rec, a.rev, err = a.e.state.Run(a.t.Context(), "r")

@@ -14,9 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// The tutorial on a store that makes several writes at once, with every batch
-// ended at every write of it: before and after a crash, with its outcome not
-// known, and with what is left of it landing late.
+// The tutorial runs on a store that makes several writes at once. Every batch is ended at every one
+// of its writes: before and after a crash, with an unknown outcome, and with the rest landing late.
 func TestCrashInEveryBatchOfTheTutorial(t *testing.T) {
 	t.Parallel()
 	batched := tutorialStory
@@ -26,7 +25,7 @@ func TestCrashInEveryBatchOfTheTutorial(t *testing.T) {
 	batched.checkAll(t, want, upTo(want.writes))
 }
 
-// batchLog notes the writes: those of a batch together.
+// batchLog records the writes, grouped by batch.
 type batchLog struct {
 	*memory.Store
 	mu      sync.Mutex

@@ -137,10 +137,10 @@ func (w *bench) run(b *testing.B, name string) {
 	}
 }
 
-// BenchmarkLatency drives 100 runs over 100 clusters each at the same time, one
-// cluster after the other, and measures how long it takes from the moment a
-// member becomes ready to the first apply of an object on the next one. Members
-// become ready 50 to 150 ms after their Deployment was applied.
+// BenchmarkLatency drives 100 runs over 100 clusters each at the same time, one cluster after the
+// other. It measures the time from the moment when a member becomes ready until the first apply of
+// an object on the next member. Members become ready 50 to 150 ms after their Deployment was
+// applied.
 func BenchmarkLatency(b *testing.B) {
 	var all []time.Duration
 	for b.Loop() {
@@ -156,8 +156,8 @@ func BenchmarkLatency(b *testing.B) {
 	b.ReportMetric(float64(all[len(all)/2].Microseconds())/1000, "ready-to-next-apply-p50-ms")
 }
 
-// latency is a dialer that makes Deployments available a while after they were
-// applied and takes the times.
+// latency is a dialer that makes Deployments available some time after they were applied, and
+// measures the times.
 type latency struct {
 	fleet *memory.Fleet
 	mu    sync.Mutex

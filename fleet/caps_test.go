@@ -25,8 +25,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// newCapEnv has clusters for three placements, a, b and c, each of which a run
-// updates that has a share of cap "database".
+// newCapEnv has clusters for three placements, a, b and c. A run updates each of them with a share
+// of cap "database".
 func newCapEnv(t *testing.T, clusters int) *engineEnv {
 	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value1"))
@@ -203,8 +203,8 @@ func TestRunsShareACap(t *testing.T) {
 	})
 }
 
-// With less than one slot for each the runs take turns, a run that fails to end
-// holds what it has and no more, and a limit of 0 stops all starts.
+// With less than one slot for each, the runs take turns. A run that never ends keeps its slots and
+// gets no more, and a limit of 0 stops all starts.
 func TestRunsTakeTurnsAtACap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCapEnv(t, 3)
@@ -233,8 +233,8 @@ func TestRunsTakeTurnsAtACap(t *testing.T) {
 	})
 }
 
-// A run that was aborted or deleted, or whose engine died, gives back what it holds,
-// for others to use, and so does one that is stopped as what it has in flight ends.
+// A run returns its slots to others if it is aborted or deleted, or if its engine dies. A stopped
+// run returns them as its clusters in flight end.
 func TestRunsGiveTheirCapBack(t *testing.T) {
 	away := map[string]func(t *testing.T, e *fleet.Engine, kill func()){
 		"stopped": func(t *testing.T, e *fleet.Engine, _ func()) {
@@ -282,8 +282,8 @@ func done(t *testing.T, err error) {
 	}
 }
 
-// Whatever write fails, and whichever engine continues: no run ever has more in flight than it holds, the cap
-// is not exceeded, all runs end, and nothing is left of what they held.
+// Whichever write fails, and whichever engine continues, no run ever has more clusters in flight
+// than slots, the cap is not exceeded, all runs end, and no slot remains in use.
 func TestCapSurvivesACrashAtEveryWrite(t *testing.T) {
 	writes := playCap(t, 0, "")
 	step := 1
@@ -381,7 +381,7 @@ func TestARunEndsBesideADamagedCap(t *testing.T) {
 	})
 }
 
-// What a run left in a cap that is over does not prevent the deletion of the cap.
+// The share of an ended run in a cap does not prevent the deletion of the cap.
 func TestDeleteCapAfterACrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCapEnv(t, 1)

@@ -56,9 +56,8 @@ func (w *engineEnv) capture(e *fleet.Engine, value string) snapshot.Snapshot {
 	return must(e.Placement(ep).Capture(w.t.Context()))(w.t)
 }
 
-// Indexes count from 0 and are never used again, not even when content comes
-// back that is still there, or was dropped; what did not change makes no
-// snapshot and writes nothing.
+// Indexes count from 0 and are never used again, even if the content of an existing or a dropped
+// snapshot comes back. Unchanged content makes no snapshot and writes nothing.
 func TestIndexesCountSnapshots(t *testing.T) {
 	w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 3 })
 	for want, value := range []string{"a", "b", "a", "c", "d", "e", "a", "b"} {
@@ -223,8 +222,8 @@ func TestOneChangedObjectOfTenThousand(t *testing.T) {
 	t.Logf("%d writes, %d bytes", writesAfter-writes, bytesAfter-bytes)
 }
 
-// What keeps a snapshot from being taken is told with the placement and the
-// selector, and nothing is written.
+// If a snapshot cannot be taken, the error names the placement and the selector, and nothing is
+// written.
 func TestCaptureTellsWhatIsWrong(t *testing.T) {
 	w := newEngineEnv(t)
 	broken := errors.New("connection refused")
@@ -257,7 +256,8 @@ func TestCaptureTellsWhatIsWrong(t *testing.T) {
 	refused(t, w.store, "no source", func() error { _, err := none.Placement("p-secret").Capture(t.Context()); return err }, "name the index of a snapshot, or give the engine a source")
 }
 
-// A placement that may be empty has a snapshot of nothing, which a run brings to clusters: what they had goes.
+// A placement that may be empty has a snapshot of nothing. A run of it removes all objects from the
+// clusters.
 func TestCaptureOfNothingWhereItIsAllowed(t *testing.T) {
 	w, e := declared(t, func(p *fleet.Placement) { p.AllowEmpty = true })
 	w.capture(e, "a")
@@ -277,9 +277,9 @@ func TestCaptureOfNothingWhereItIsAllowed(t *testing.T) {
 	}
 }
 
-// Threat T5: a bit is flipped in what is stored of a snapshot. A run of it is
-// refused, with an error that names what is damaged, and nothing reaches a
-// cluster; the other placement goes on.
+// Threat T5: a bit is flipped in the stored data of a snapshot. A run of it is refused with an
+// error that names the damaged record, nothing reaches a cluster, and the other placement
+// continues.
 func TestT5DamagedSnapshotIsNotPlanned(t *testing.T) {
 	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
 	s := w.capture(e, "a")
@@ -356,7 +356,8 @@ func replaceFor(environment, value string) placement.Override {
 
 var _ backend.Store = (*memory.Store)(nil)
 
-// What would be captured is told as a capture tells it, with the index that it would have, and nothing is written.
+// The preview of a capture is the same as the capture, with the index that it would have, and
+// nothing is written.
 func TestPreviewOfACapture(t *testing.T) {
 	w, e := declared(t, nil)
 	w.holds("a")
@@ -392,7 +393,8 @@ func TestPreviewOfACapture(t *testing.T) {
 	}
 }
 
-// Runs that are created at the same moment, in however many engines, have one snapshot where they bring the same.
+// Runs that are created at the same moment with the same content share one snapshot, in any number
+// of engines.
 func TestRunsCreatedTogetherShareASnapshot(t *testing.T) {
 	w, e := declared(t, nil)
 	engines := []*fleet.Engine{e, w.engine(w.store, "two")}
@@ -419,7 +421,8 @@ func TestRunsCreatedTogetherShareASnapshot(t *testing.T) {
 	wantIndexes(t, e, ep, 0, 1, 2, 3, 4)
 }
 
-// A run brings what was selected when it was planned, also where that changes all the time: it need not be created again.
+// A run brings the content that was selected when it was planned, even if the source changes all
+// the time: it need not be created again.
 func TestRunOfASourceThatChangesAllTheTime(t *testing.T) {
 	w := newEngineEnv(t)
 	reads := 0

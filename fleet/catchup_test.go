@@ -31,8 +31,9 @@ func names(s fleet.Status) (out []string) {
 	return out
 }
 
-// A catch-up run takes the clusters that failed, that were skipped and that joined to what the first run
-// brought the others to, although the source and the overrides have changed since; and no other cluster.
+// A catch-up run updates the clusters that failed, were skipped or joined, and no other cluster. It
+// brings them the same content as the first run, although the source and the overrides have changed
+// since.
 func TestCatchUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "frozen")} })
@@ -94,8 +95,7 @@ func TestCatchUp(t *testing.T) {
 	})
 }
 
-// Catching up needs the snapshot: when it was dropped the error says what there
-// is instead.
+// A catch-up run needs the snapshot. If it was dropped, the error names the existing snapshots.
 func TestCatchUpOfADroppedSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 1 })
@@ -118,8 +118,8 @@ func TestCatchUpOfADroppedSnapshot(t *testing.T) {
 	})
 }
 
-// The plan of a run that catches up has the decision that picked its clusters: the one of the run before
-// where no cluster joined, and the newest where one did.
+// The plan of a catch-up run has the selection that picked its clusters: the selection of the
+// previous run if no cluster joined, and otherwise the newest.
 func TestACatchUpHasTheDecisionOfItsClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

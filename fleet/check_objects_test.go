@@ -32,8 +32,8 @@ func smokeTest(check string) *unstructured.Unstructured {
 	}}
 }
 
-// smoking declares the placement with the check object, takes its snapshot 0 and adds the cluster hub, which is not of the
-// placement.
+// smoking declares the placement with the check object, takes its snapshot 0 and adds the cluster
+// hub, which the placement does not pick.
 func smoking(t *testing.T, checks ...string) (*engineEnv, *fleet.Engine) {
 	t.Helper()
 	w := newEngineEnv(t)
@@ -65,7 +65,7 @@ func (w *engineEnv) jobs(cluster string) (names []string) {
 	return names
 }
 
-// job waits for a Job on a cluster, which is the only one there.
+// job waits for the only Job on a cluster and returns its name.
 func (w *engineEnv) job(cluster string) string {
 	w.t.Helper()
 	for range 120 {
@@ -90,7 +90,7 @@ func (w *engineEnv) end(cluster, condition, message string) {
 	}
 }
 
-// made is how many Jobs were ever made on a cluster.
+// made returns the number of Jobs that were ever made on a cluster.
 func (w *engineEnv) made(cluster string) (n int) {
 	seen := map[string]bool{}
 	for _, write := range w.fleet.Cluster(cluster).Log() {
@@ -162,8 +162,8 @@ func TestAJobIsTheCheckOfEachCluster(t *testing.T) {
 	})
 }
 
-// A check of a task applies its object to the cluster that it names, which may be one that the placement does not pick; each
-// measurement is a Job of its own.
+// A check of a task applies its object to the cluster that it names, which the placement need not
+// pick. Each measurement is a Job of its own.
 func TestAJobOnTheHubIsTheCheckOfAGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := smoking(t, "smoke")
@@ -198,7 +198,7 @@ func TestAJobOnTheHubIsTheCheckOfAGate(t *testing.T) {
 	})
 }
 
-// An engine that takes a run over waits for the Job that is there, and makes no other one.
+// An engine that takes a run over waits for the existing Job, and makes no other Job.
 func TestAJobOutlivesItsEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := smoking(t, "smoke")
@@ -228,7 +228,8 @@ func TestAJobOutlivesItsEngine(t *testing.T) {
 	})
 }
 
-// A run that ends while a Job goes on has it removed, also where the engine ends with it: then another one does.
+// If a run ends while a Job is running, the Job is removed. If the engine ends with it, another
+// engine removes the Job.
 func TestAJobOfARunThatEndsIsRemoved(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -263,7 +264,7 @@ func TestAJobOfARunThatEndsIsRemoved(t *testing.T) {
 	}
 }
 
-// A Job that is deleted before it has ended is an Error, and the next measurement makes another one.
+// A Job that is deleted before it has ended is an Error, and the next measurement makes a new Job.
 func TestAJobThatIsDeletedIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := smoking(t, "smoke")

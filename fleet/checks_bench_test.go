@@ -41,10 +41,11 @@ func (c *counted) Measure(_ context.Context, q backend.MetricQuery) ([]backend.S
 	return []backend.Sample{{Value: 0}}, nil
 }
 
-// BenchmarkChecks has 1,000 clusters in flight, each healthy and measured by a check every second, by one query that has a
-// number for each, or by one for each. An operation is a round of measurements, which a check with an interval of 10 s makes
-// every 10 s: core-%-at-10s is what it would cost of one core, measured over the process, requests/op how many requests it
-// made, and at-a-time how many at the same time.
+// BenchmarkChecks has 1,000 clusters in flight, all healthy. A check measures each of them every
+// second, with one query that returns a number for each cluster, or with one query for each. An
+// operation is a round of measurements, which a check with an interval of 10 s makes every 10 s:
+// core-%-at-10s is its cost as a share of one core, measured over the process, requests/op the
+// number of its requests, and at-a-time the number of concurrent requests.
 func BenchmarkChecks(b *testing.B) {
 	for name, c := range map[string]check.Check{
 		"by=cluster": {Query: "max by (cluster) (errors)", ClusterLabel: "cluster"},
@@ -108,7 +109,7 @@ func benchmarkChecks(b *testing.B, c check.Check) {
 	}
 	b.ResetTimer()
 	began, asked, cpu := rounds(), provider.asked.Load(), cpuSeconds()
-	time.Sleep(time.Duration(b.N) * time.Second) // the engine is not asked meanwhile how far it is
+	time.Sleep(time.Duration(b.N) * time.Second) // no status calls disturb the engine in this time
 	used := cpuSeconds() - cpu
 	n := float64(rounds() - began)
 	b.ReportMetric(used/n/10*100, "core-%-at-10s")

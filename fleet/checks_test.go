@@ -24,17 +24,17 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// dial is a provider that answers as it is set, and counts.
+// dial is a provider with configurable answers that counts its queries.
 type dial struct {
 	mu sync.Mutex
-	// value is that of every cluster that own does not have.
+	// value is the answer for every cluster that is not in own.
 	value float64
 	own   map[string]float64
 	fault func(context.Context) error
 	asked []backend.MetricQuery
 	// now and most are how many requests there are at the same time.
 	now, most int
-	// takes is how long an answer takes.
+	// takes is the duration of a query.
 	takes time.Duration
 }
 
@@ -116,8 +116,8 @@ func (w *engineEnv) eventsOf(run string, of stages.EventType) (out []stages.Even
 	return out
 }
 
-// All clusters that are due are measured by one request where the query has a number for each, and the query that was asked
-// is in the journal.
+// If a query returns a number for each cluster, one request measures all clusters that are due, and
+// the journal has the query.
 func TestClustersAreMeasuredByOneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dial{own: map[string]float64{"member2": 0.5}}
@@ -207,7 +207,7 @@ func TestAProviderThatDoesNotAnswerIsAnError(t *testing.T) {
 	}
 }
 
-// What one run measured says nothing about the next.
+// The measurements of one run do not count for the next.
 func TestARunDoesNotUseTheMeasurementsOfAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dial{}
@@ -230,7 +230,7 @@ func TestARunDoesNotUseTheMeasurementsOfAnother(t *testing.T) {
 	})
 }
 
-// From the sample that breaks a threshold to the stop of starts it takes at most the interval and a second.
+// Starts stop at most the interval and a second after the sample that breaks a threshold.
 func TestABadMeasurementStopsStartsWithinItsInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dial{}
@@ -272,7 +272,8 @@ func TestABadMeasurementStopsStartsWithinItsInterval(t *testing.T) {
 	})
 }
 
-// An engine that takes a run over goes on where the other was: what was measured counts, what was asked is asked again.
+// An engine that takes a run over continues its checks: earlier measurements count, and open
+// questions are asked again.
 func TestMeasurementsGoOnWithAnotherEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dial{}

@@ -13,17 +13,16 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// jumpy is a clock that is wrong by what it is told.
+// jumpy is a clock with a configurable error.
 type jumpy struct{ wrong atomic.Int64 }
 
 func (c *jumpy) now() time.Time { return time.Now().Round(0).Add(time.Duration(c.wrong.Load())) }
 
 func (c *jumpy) jump(by time.Duration) { c.wrong.Store(int64(by)) }
 
-// A timed wait is not shortened by a clock that jumps back, whenever that is, and
-// ends when the clock has come to its end; one that jumps forward ends it at once.
-// A wait that begins after a jump forward that is taken back lasts longer, by what
-// is left of the jump.
+// A clock that jumps back at any time does not shorten a timed wait, which ends when the clock
+// reaches its end. A jump forward ends the wait at once. If a wait begins after a jump forward and
+// the clock then returns, the wait lasts longer by the rest of the jump.
 func TestAWaitWhileTheClockJumps(t *testing.T) {
 	t.Parallel()
 	const wait = 10 * time.Minute
@@ -133,8 +132,8 @@ func jumpAround(t *testing.T, r *rand.Rand) {
 	w.tidy()
 }
 
-// The end of a lease is judged by the engine's clock: where the clocks of all
-// engines are wrong by the same, a lease that is over is taken at once.
+// The engine's clock decides about the end of a lease: if the clocks of all engines have the same
+// error, an expired lease is taken at once.
 func TestALeaseIsJudgedByTheEnginesClock(t *testing.T) {
 	t.Parallel()
 	for _, wrong := range []time.Duration{-time.Hour, time.Hour} {

@@ -73,8 +73,8 @@ func appliedOnce(t *testing.T, changes []change) {
 	}
 }
 
-// A lease that ends in an hour, of an engine that is gone, delays the others;
-// the engine itself goes on at once when it starts again.
+// A dead engine's lease that ends in an hour delays other engines. The engine itself continues at
+// once when it starts again.
 func TestT15LeaseInTheFuture(t *testing.T) {
 	t.Parallel()
 	for _, again := range []string{"A", "B"} {
@@ -103,7 +103,7 @@ func TestT15LeaseInTheFuture(t *testing.T) {
 	}
 }
 
-// A timed wait ends on time, whichever engines were running meanwhile.
+// A timed wait ends on time, whichever engines were running in between.
 func TestT15WaitSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ dead, back, want time.Duration }{

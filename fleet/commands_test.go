@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A command of a newer format is left for an engine that knows it: a run that
-// has ended is not taken for it again and again.
+// A command of a newer format is left for an engine that knows the format. The engine does not take
+// an ended run again and again because of it.
 func TestNewerCommandDoesNotKeepARunBusy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 1)

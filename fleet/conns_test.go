@@ -24,8 +24,8 @@ func (c *openConn) Close() error {
 	return c.ConnWatcher.Close()
 }
 
-// Connections to clusters that are not used are closed within minutes; those of
-// clusters that a run waits for stay, and others are opened again when needed.
+// Unused connections to clusters are closed within minutes. Connections to clusters that a run
+// waits for stay open, and closed ones are opened again when needed.
 func TestIdleConnectionsAreClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 50)

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Content has the objects of a snapshot as they were frozen, whatever the source has by now.
+// Content returns the objects that the snapshot froze, even if the source has changed since.
 func TestTheContentOfASnapshotIsWhatWasFrozen(t *testing.T) {
 	w := newEngineEnv(t)
 	e, ctx := w.engine(w.store, "one"), t.Context()

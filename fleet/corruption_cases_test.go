@@ -13,11 +13,12 @@ type corruption struct {
 	change func(string) string
 	// gone deletes the record instead.
 	gone bool
-	// told reports whether an error must name the record, kept that it must stay as it is.
+	// told reports whether an error must name the record, kept whether the record must stay
+	// unchanged.
 	told, kept bool
 }
 
-// corruptions are those of a kind of record.
+// corruptions returns the corruptions for a kind of record.
 func corruptions(kind string) []corruption {
 	all := slices.Concat(accidents(kind), attacks()[kind])
 	switch kind {
@@ -63,8 +64,8 @@ func accidents(kind string) []corruption {
 	return out
 }
 
-// replacing returns a record in which what matches a pattern is replaced, by the
-// first pair of pattern and replacement that matches.
+// replacing returns a function that changes a record: it uses the first pair of a pattern and a
+// replacement whose pattern matches.
 func replacing(pairs ...string) func(string) string {
 	return func(v string) string {
 		for pair := range slices.Chunk(pairs, 2) {
@@ -81,7 +82,7 @@ func bad(name string, pairs ...string) corruption {
 	return corruption{name: name, change: replacing(pairs...), told: true}
 }
 
-// borne is one that may be taken for what it says, as long as no other run suffers.
+// borne returns a corruption that an engine may accept as valid, as long as no other run suffers.
 func borne(name string, pairs ...string) corruption {
 	return corruption{name: name, change: replacing(pairs...)}
 }

@@ -32,9 +32,9 @@ type corruptEnv struct {
 	*engineEnv
 	uid, plan string
 	calls     *faulty.Plan
-	// before is what the clusters had before run a.
+	// before is the content of the clusters before run a.
 	before map[string]map[string]string
-	// log has what the engine logs and answers.
+	// log holds the engine's log and its answers.
 	log syncLog
 }
 
@@ -57,7 +57,7 @@ func settingOf(name, value string) *unstructured.Unstructured {
 	return obj
 }
 
-// settingPlacement is that of web on all clusters, of others on a few.
+// settingPlacement returns a placement: web covers all clusters, others only a few.
 func settingPlacement(name string) fleet.Placement {
 	p := fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: "Setting", Name: name}}}
 	if name != "web" {
@@ -66,8 +66,8 @@ func settingPlacement(name string) fleet.Placement {
 	return p
 }
 
-// corruptClusters are enough that those in flight fill more than a page, and
-// their events.
+// corruptClusters is large enough that the clusters in flight fill more than a page, and their
+// events too.
 const corruptClusters = 42
 
 // twoStages updates c00 to c39, asks, and then updates c40 and c41.
@@ -121,8 +121,7 @@ func newCorruptEnv(t *testing.T) *corruptEnv {
 	return w
 }
 
-// has says what every cluster has, by what it is: its objects as they are,
-// and what its ledgers prove.
+// has returns the content of every cluster: its objects, and the proven part of its ledgers.
 func (w *corruptEnv) has() map[string]map[string]string {
 	out := map[string]map[string]string{}
 	for i := range corruptClusters {
@@ -208,9 +207,9 @@ func (w *corruptEnv) ask(e *fleet.Engine) {
 	}
 }
 
-// harmless checks that the clusters have what they have in an environment where nothing
-// was corrupted, of the placement with the corrupt record that or what they had before, and of
-// the stage behind the approval what they had before.
+// harmless checks the clusters against an environment without corruption. Other placements must
+// have the same content. The placement with the corrupt record may have that content or its earlier
+// content; in the stage after the approval, it must have its earlier content.
 func (w *corruptEnv) harmless(honest map[string]map[string]string) {
 	w.t.Helper()
 	now := w.has()
@@ -245,7 +244,7 @@ func between(now, old, next string) bool {
 	return (l.Run == o.Run || l.Run == n.Run) && (l.Revision == o.Revision || l.Revision == n.Revision) && (l.Target == o.Target || l.Target == n.Target)
 }
 
-// honest returns what clusters have in an environment where no record is corrupt.
+// honest returns the content of clusters in an environment without corrupt records.
 func honest(t *testing.T) (out map[string]map[string]string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCorruptEnv(t)
@@ -256,7 +255,7 @@ func honest(t *testing.T) (out map[string]map[string]string) {
 		}
 		w.goesOn()
 		for line := range strings.Lines(w.log.b.String()) {
-			if isError(line) && !strings.Contains(line, "context canceled") { // as when an engine is stopped
+			if isError(line) && !strings.Contains(line, "context canceled") { // a stopped engine logs this
 				t.Errorf("no record was corrupted, and it says %s", line)
 			}
 		}
@@ -271,18 +270,16 @@ func honest(t *testing.T) (out map[string]map[string]string) {
 	return out
 }
 
-// mostCalls are more calls of the store than an engine makes in the time of a
-// test, and fewer than one that spins.
+// mostCalls is more than the number of store calls that an engine makes during a test, and less
+// than an engine makes that spins.
 const mostCalls = 5000
 
 var recordKinds = []string{"placement", "content", "bindings", "plan", "plan page", "run", "inflight", "journal", "command"}
 
-// A record that was damaged, deleted, replaced by one of a newer format or by
-// one that reads well and means ill, hurts its own run or placement and
-// nothing else: the others come to their ends, clusters have what they had
-// before or what an honest run brings, a caller is told which record or
-// run it is, and nothing hangs, panics or spins. With the race detector every fifth
-// is tried.
+// A record is damaged, deleted, replaced by a newer format, or replaced by a valid but malicious
+// record. This harms only its own run or placement: other runs end, clusters have their earlier
+// content or the content of an honest run, a caller learns the affected record or run, and nothing
+// hangs, panics or spins. With the race detector, every fifth case is tried.
 func TestT19ACorruptRecordHurtsOnlyItsRun(t *testing.T) {
 	t.Parallel()
 	want := honest(t)

@@ -27,8 +27,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A crashScenario is what a host does with engines and members, up to the end of the
-// runs it names.
+// A crashScenario is the script of a host with engines and members, up to the end of its runs.
 type crashScenario struct {
 	placement string
 	runs      []string
@@ -36,19 +35,19 @@ type crashScenario struct {
 	tell      func(h *host)
 	// touches reports whether a member may be touched although no engine took over.
 	touches func(c change) bool
-	// partial reports whether not all runs are about all clusters.
+	// partial reports whether some runs do not cover all clusters.
 	partial bool
 	// again are the clusters that a run may end with more than once, since it is
 	// resumed after they have failed.
 	again map[string]bool
 	// batched gives engine one a store that makes several writes at once.
 	batched bool
-	// sparse reports whether with the race detector only every twelfth k is tried, rather than
-	// every fourth one: others try those ways with it.
+	// sparse reports whether the race detector tries only every twelfth k instead of every fourth,
+	// because other scenarios try the same failures with it.
 	sparse bool
 }
 
-// The ways in which a write goes wrong.
+// The ways in which a write fails.
 const (
 	crashBefore = "crash before"
 	crashAfter  = "crash after"
@@ -206,8 +205,8 @@ func (w *engineEnv) put(value string) {
 	}
 }
 
-// newLongEnv has three stages of ten clusters, of which one in each refuses the
-// first attempt at value2, and s1-05 every attempt.
+// newLongEnv has three stages of ten clusters. One cluster in each refuses the first attempt at
+// value2, and s1-05 refuses every attempt.
 func newLongEnv(t *testing.T) *engineEnv {
 	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value1"))
@@ -280,11 +279,11 @@ var longStory = crashScenario{
 		h.approve("back", h.feed.of("back", stages.ApprovalRequested).Request)
 		h.feed.end("back")
 	},
-	// The next run takes over what the failed attempts left open.
+	// The next run takes over the open work of the failed attempts.
 	touches: func(c change) bool { return c.Cluster == "s1-05" || strings.HasSuffix(c.Cluster, "3") },
 }
 
-// ending is what must be the same however often engines crash.
+// ending holds the results that must be the same however often engines crash.
 type ending struct {
 	members  map[string][]string
 	outcomes []map[string]any
@@ -292,8 +291,7 @@ type ending struct {
 	writes   int
 }
 
-// play runs a scenario with the kth write going wrong, and checks what must hold
-// in any case.
+// play runs a scenario, lets the kth write fail, and checks the invariants.
 func (s crashScenario) play(t *testing.T, k int, mode string) (end ending) {
 	h := s.newHost(s.build(t), k, mode)
 	h.feed = h.follow(k%16 == 0)
@@ -316,14 +314,13 @@ func (s crashScenario) play(t *testing.T, k int, mode string) (end ending) {
 	return end
 }
 
-// settle waits until the engines have nothing more to do about what ended.
+// settle waits until the engines have finished all work on the ended runs.
 func settle() {
 	time.Sleep(time.Minute)
 	synctest.Wait()
 }
 
-// check compares a scenario in which something goes wrong with one in which
-// nothing does.
+// check compares a scenario with a failure with the same scenario without one.
 func (s crashScenario) check(t *testing.T, want ending, k int, mode string) {
 	synctest.Test(t, func(t *testing.T) {
 		defer func() {
@@ -350,9 +347,9 @@ func (s crashScenario) undisturbed(t *testing.T) (want ending) {
 	return want
 }
 
-// checkAll checks every crash in ks, in parallel. The race detector makes it ten
-// times as slow; with it every fourth k, or every twelfth, is tried in one of the ways,
-// in turn, and make test tries all of them without it.
+// checkAll checks every crash in ks, in parallel. The race detector makes it ten times slower, so
+// with it only every fourth k, or every twelfth, is tried, in one of the ways in turn. make test
+// tries all of them without it.
 func (s crashScenario) checkAll(t *testing.T, want ending, all []int) {
 	for i, mode := range crashModes {
 		ks := thinned(all, i, s.every())
@@ -369,7 +366,7 @@ func (s crashScenario) checkAll(t *testing.T, want ending, all []int) {
 	}
 }
 
-// every is how far apart the ks are that are tried in one of the ways.
+// every returns the distance between the ks that are tried in one of the ways.
 func (s crashScenario) every() int {
 	if s.sparse {
 		return apart(12 * len(crashModes))
@@ -377,8 +374,7 @@ func (s crashScenario) every() int {
 	return apart(4 * len(crashModes))
 }
 
-// thinned is what of all is tried in the way that comes at way in crashModes: one of
-// every so many.
+// thinned returns the elements of all for the crash mode at index way: one in every.
 func thinned(all []int, way, every int) []int {
 	var out []int
 	for i, k := range all {

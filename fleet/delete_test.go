@@ -42,7 +42,8 @@ func TestDeletionEndsAfterACrash(t *testing.T) {
 	}
 }
 
-// A run that goes on is deleted by force only. One that waits, is stopped or has ended is deleted without.
+// A run in progress is only deleted by force. A waiting, stopped or ended run is deleted without
+// force.
 func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
 	for _, c := range []struct {
 		name string
