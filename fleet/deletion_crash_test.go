@@ -69,9 +69,8 @@ func (s crashScenario) playDeletion(t *testing.T, k int, mode string) int {
 	return h.plan.Writes()
 }
 
-// However a write goes wrong, before the deletion of a placement or in the middle
-// of it, everything goes and it is told once. A crash is survived by another
-// engine, which knows nothing but the store.
+// Whichever way a write fails, before or during the deletion of a placement, all data is deleted,
+// and one event reports it. After a crash another engine continues, which knows only the store.
 func TestCrashAtEveryWriteOfADeletion(t *testing.T) {
 	t.Parallel()
 	var writes int
@@ -94,9 +93,9 @@ func TestCrashAtEveryWriteOfADeletion(t *testing.T) {
 	}
 }
 
-// A process that is paused at any call of a run, and wakes when its placement has
-// been deleted by another one, places nothing. What is not fenced is the one write
-// for each cluster that was on its way: an object that was created or a ledger.
+// A process is paused at any call of a run, and wakes after another process has deleted its
+// placement. It places nothing. One write for each cluster is not fenced, because it was in
+// transit: the creation of an object or a ledger.
 func TestAProcessThatWakesAfterADeletionPlacesNothing(t *testing.T) {
 	all, late := 0, 0
 	for n := 1; ; n += apart(3) {
@@ -115,9 +114,8 @@ func TestAProcessThatWakesAfterADeletionPlacesNothing(t *testing.T) {
 	}
 }
 
-// pausedThroughADeletion pauses a process at its nth call until the placement is
-// gone, and returns how many objects it created late, and whether it came to that
-// call.
+// pausedThroughADeletion pauses a process at its nth call until the placement is gone. It returns
+// the number of objects that the process created late, and whether that call happened.
 func pausedThroughADeletion(t *testing.T, n int) (late int, held bool) {
 	w := newEngineEnv(t)
 	p := newPause(n)
@@ -197,8 +195,8 @@ func TestRunsThatAreCreatedDuringADeletion(t *testing.T) {
 	})
 }
 
-// A run that is asked for at any moment of a deletion leaves nothing, and neither
-// does one of which the deletion finds only a part.
+// A run that is created at any moment of a deletion leaves no data, even if the deletion finds only
+// a part of the run.
 func TestADeletionAtAnyMomentOfARunsCreation(t *testing.T) {
 	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
 		w, e := declared(t, nil)
@@ -229,9 +227,8 @@ func TestADeletionAtAnyMomentOfARunsCreation(t *testing.T) {
 	})
 }
 
-// A run that was asked for of a placement that is deleted and declared again
-// meanwhile, at any moment of that, is none of the new one, unless it was made of
-// it.
+// A run is created for a placement that is deleted and declared again at any moment of the
+// creation. The run does not belong to the new placement, unless it was made from it.
 func TestARunBelongsToThePlacementItWasMadeFor(t *testing.T) {
 	for n := 1; ; n++ {
 		calls := 0

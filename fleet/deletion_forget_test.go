@@ -83,8 +83,7 @@ func TestADeletionCanBeCutShort(t *testing.T) {
 	}
 }
 
-// A placement that nothing was done with can be deleted, and so can one whose
-// options are impossible not.
+// A placement that was never used can be deleted, but not with impossible options.
 func TestADeletionOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -100,10 +99,10 @@ func TestADeletionOfNothing(t *testing.T) {
 	})
 }
 
-// A collection that goes on while all that is stored of a placement is deleted may
-// note something of a run that came to nothing: that goes too.
+// A collection may store a note about a failed run creation while all data of a placement is
+// deleted. The note is deleted too.
 func TestADeletionErasesWhatIsWrittenMeanwhile(t *testing.T) {
-	for range 20 { // engines go on at the same time, and now and then the collection comes too late to note anything
+	for range 20 { // engines work concurrently, and sometimes the collection is too late to store a note
 		noted := false
 		synctest.Test(t, func(t *testing.T) { noted = noteWhileErased(t) })
 		if noted || t.Failed() {

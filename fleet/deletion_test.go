@@ -79,8 +79,7 @@ func (w *engineEnv) wantClean(clusters ...string) {
 	}
 }
 
-// A placement that is deleted goes from all clusters, with the ledgers, and from
-// the store.
+// A deleted placement is removed from all clusters, with its ledgers, and from the store.
 func TestADeletedPlacementGoesFromEverywhere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -104,7 +103,7 @@ func TestADeletedPlacementGoesFromEverywhere(t *testing.T) {
 	})
 }
 
-// While a placement is being deleted it takes nothing else, and says so.
+// A placement that is being deleted refuses all other requests, and says why.
 func TestADeletedPlacementTakesNothingMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -138,8 +137,8 @@ func TestADeletedPlacementTakesNothingMore(t *testing.T) {
 	})
 }
 
-// Whatever has been asked for before is superseded: the run that is under way, one
-// that waits, one that was never started and one that is stopped.
+// A deletion supersedes all earlier runs: the active run, a waiting run, a run that was never
+// started and a stopped run.
 func TestADeletionSupersedesAllRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -169,7 +168,7 @@ func TestADeletionSupersedesAllRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		w.fleet.Hang("member2", true) // the deletion ends, and takes the runs and their events with it, when that is cleaned
+		w.fleet.Hang("member2", true) // when member2 is cleaned, the deletion ends and removes the runs and their events
 		w.fleet.Hang("member1", false)
 		time.Sleep(time.Minute)
 		w.fleet.Hang("member2", false)
@@ -199,9 +198,9 @@ func TestADeletionSupersedesAllRuns(t *testing.T) {
 	})
 }
 
-// A cluster that is down for ever holds the deletion up for as long as is asked,
-// and is told then; when it comes back, what was left there is still fenced, and a
-// placement of that name has it.
+// A cluster that is down forever delays the deletion up to the deadline, and the report names it.
+// When it comes back, the objects left there are still fenced, and a new placement of that name
+// takes them over.
 func TestADeletionLeavesWhatItCannotReach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -234,7 +233,7 @@ func TestADeletionLeavesWhatItCannotReach(t *testing.T) {
 	})
 }
 
-// wantDeleted checks that it was told once that the placement is gone.
+// wantDeleted checks that exactly one event reports that the placement is gone.
 func (w *engineEnv) wantDeleted(message string) {
 	w.t.Helper()
 	n := 0
@@ -262,7 +261,7 @@ func (w *engineEnv) declareAgain(e *fleet.Engine) {
 	}
 }
 
-// A cluster that left the inventory holds nothing up, and is told.
+// A cluster that left the inventory does not delay the deletion, and the report names it.
 func TestADeletionTellsOfClustersThatLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -279,8 +278,8 @@ func TestADeletionTellsOfClustersThatLeft(t *testing.T) {
 	})
 }
 
-// What was there before is released: an adopted namespace stays, with what else is
-// in it, and what the placement made in it goes.
+// A deletion releases adopted objects: an adopted namespace stays with its other contents, and the
+// objects that the placement created in it are deleted.
 func TestADeletionReleasesWhatWasAdopted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -303,13 +302,12 @@ func TestADeletionReleasesWhatWasAdopted(t *testing.T) {
 	})
 }
 
-// without leaves out what names a part.
+// without returns the elements of all that do not contain part.
 func without(all []string, part string) []string {
 	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return strings.Contains(s, part) })
 }
 
-// An orphaning deletion leaves the objects as they are, without a trace of the
-// placement.
+// An orphaning deletion keeps the objects and removes every trace of the placement from them.
 func TestAnOrphaningDeletionLeavesTheObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -332,8 +330,8 @@ func TestAnOrphaningDeletionLeavesTheObjects(t *testing.T) {
 	})
 }
 
-// What a foreign finalizer holds is waited for; the ledger stays until it is gone, and so does what it may
-// need to go.
+// A deletion waits for an object with a foreign finalizer. Until the object is gone, its ledger
+// stays, and so do other objects that its removal may need.
 func TestADeletionWaitsForFinalizers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -364,8 +362,8 @@ func TestADeletionWaitsForFinalizers(t *testing.T) {
 	})
 }
 
-// What a finalizer holds beyond the deadline is left, with what it may need, and
-// the report names it.
+// If a finalizer blocks an object beyond the deadline, the object stays with other objects that its
+// removal may need, and the report names it.
 func TestADeletionNamesWhatAFinalizerHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -383,8 +381,8 @@ func TestADeletionNamesWhatAFinalizerHolds(t *testing.T) {
 	})
 }
 
-// A namespace that a finalizer holds on a cluster holds the deletion of its placement up to the deadline. Then the reason
-// says which object is left, and what holds it.
+// If a finalizer blocks a namespace on a cluster, the deletion of its placement waits up to the
+// deadline. Then the reason names the object that is left, and the finalizer.
 func TestADeletionWaitsForANamespaceThatIsHeld(t *testing.T) {
 	for name, freed := range map[string]bool{"until it is gone": true, "until the deadline": false} {
 		t.Run(name, func(t *testing.T) {

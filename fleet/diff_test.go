@@ -30,11 +30,11 @@ func secretOf(name, value string) *unstructured.Unstructured {
 	}}
 }
 
-// newRun asks for a run of what the source holds now.
+// newRun returns the spec of a run of the source's current content.
 func newRun() fleet.RunSpec { return fleet.RunSpec{Placement: ep, Strategy: inOneStage()} }
 
-// differs collects what a run would do, as one line for each difference, and
-// checks that looking wrote nothing.
+// differs returns the differences that a run would make, one line for each, and checks that the
+// preview wrote nothing.
 func differs(t *testing.T, w *engineEnv, e *fleet.Engine, only ...string) []string {
 	t.Helper()
 	before, members := dump(t, w.store), w.members()
@@ -83,9 +83,9 @@ func wantLines(t *testing.T, what string, got []string, want ...string) {
 	}
 }
 
-// What a run would do is told before there is one, cluster by cluster: what is new, what changes by the hub,
-// by an override or by an edit on the cluster, what the hub dropped, and what goes. A run of that plan does
-// it, and then nothing differs.
+// A preview reports the differences that a run would make, cluster by cluster: new objects, changes
+// by the hub, by an override or by an edit on the cluster, objects that the hub dropped, and
+// removals. A run of that plan makes exactly these changes, and then nothing differs.
 func TestADifferenceIsWhatARunDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -137,7 +137,7 @@ func TestADifferenceIsWhatARunDoes(t *testing.T) {
 	})
 }
 
-// A plan that is named is the one that is compared, or the call fails.
+// The differences are those of the named plan, or the call fails.
 func TestADifferenceIsThatOfThePlan(t *testing.T) {
 	w, e := declared(t, nil)
 	spec := newRun()
@@ -151,8 +151,8 @@ func TestADifferenceIsThatOfThePlan(t *testing.T) {
 	}
 }
 
-// What the strategy of the placement leaves alone, and what belongs to another
-// placement, is told with the reason, and is not counted as a change.
+// Differences that the strategy of the placement leaves alone, and objects of another placement,
+// are reported with the reason and not counted as changes.
 func TestADifferenceTellsWhatARunWouldLeave(t *testing.T) {
 	for name, c := range map[string]struct {
 		strategy apply.Strategy
@@ -197,8 +197,8 @@ func withoutProblems(t *testing.T, lines, want []string) (problems []string) {
 	return problems
 }
 
-// What was there before and must not be taken over, what another placement has,
-// and what was adopted are told as what they are.
+// The differences report existing objects that must not be taken over, objects of another
+// placement, and adopted objects, each as such.
 func TestADifferenceTellsWhoseObjectsAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.ApplyStrategy.WhenToTakeOver = apply.Never })
@@ -237,8 +237,8 @@ func TestADifferenceTellsWhoseObjectsAre(t *testing.T) {
 	})
 }
 
-// A cluster that cannot be read is reported with the reason, and holds up no other; one that the plan does
-// not have is an error.
+// An unreadable cluster is reported with the reason and delays no other cluster. A cluster outside
+// of the plan is an error.
 func TestADifferenceOfAClusterThatCannotBeReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -265,9 +265,8 @@ func TestADifferenceOfAClusterThatCannotBeReached(t *testing.T) {
 	})
 }
 
-// Of a cluster with very many objects the first 100 are told, and how many there
-// are; nothing of a Secret is shown; and what each cluster would get can be read,
-// by the digest of the plan.
+// For a cluster with very many objects, the first 100 are reported with the total number. Nothing
+// of a Secret is shown. The digest of the plan gives access to the content of each cluster.
 func TestADifferenceIsBoundedAndTellsNoSecret(t *testing.T) {
 	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "mine")} })
 	objs := []*unstructured.Unstructured{secretOf("s", "aHVzaA==")}
@@ -298,8 +297,8 @@ func TestADifferenceIsBoundedAndTellsNoSecret(t *testing.T) {
 	}
 }
 
-// Labels are read when the plan is made: a cluster that gets another one during
-// the run gets what was approved.
+// Labels are read when the plan is made: a cluster whose labels change during the run gets the
+// approved content.
 func TestLabelsAreReadWhenThePlanIsMade(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := replaceFor("canary", `${MEMBER-CLUSTER-LABEL-KEY-order}`)

@@ -20,11 +20,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// beside is an object beside the one that is held.
+// beside is an object beside the held object.
 var beside = snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "beside"}
 
-// heldOn returns an environment in which member2 has a foreign test-cm, which is never taken over, and run "one" has
-// failed because of it.
+// heldOn returns an environment with a foreign test-cm on member2 that is never taken over. Run
+// "one" has failed because of it.
 func heldOn(t *testing.T) (*engineEnv, *fleet.Engine, func()) {
 	t.Helper()
 	w := newEngineEnv(t)
@@ -51,8 +51,8 @@ func heldOn(t *testing.T) (*engineEnv, *fleet.Engine, func()) {
 	return w, e, stop
 }
 
-// One object that is held back keeps no other: they are applied and kept, and
-// the report is about what the cluster has.
+// An object that is held back does not hold back others: they are applied and kept, and the report
+// describes the actual state of the cluster.
 func TestAnObjectThatIsHeldKeepsBackNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := heldOn(t)
@@ -84,8 +84,8 @@ func TestAnObjectThatIsHeldKeepsBackNoOther(t *testing.T) {
 	})
 }
 
-// A run that keeps retrying an object that is held writes nothing, completes
-// once the object may be applied, and only then removes what is to go.
+// A run that keeps retrying a held object writes nothing. It completes once the object may be
+// applied, and only then removes dropped objects.
 func TestARunThatRetriesWhatIsHeldWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := heldOn(t)
@@ -117,8 +117,8 @@ func TestARunThatRetriesWhatIsHeldWritesNothing(t *testing.T) {
 	})
 }
 
-// What was never taken over is neither deleted nor touched when the cluster
-// leaves the placement.
+// An object that was never taken over is neither deleted nor changed when the cluster leaves the
+// placement.
 func TestWhatWasNotTakenOverStaysWhenTheClusterLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := heldOn(t)
@@ -145,7 +145,7 @@ func TestWhatWasNotTakenOverStaysWhenTheClusterLeaves(t *testing.T) {
 	})
 }
 
-// An edit that takes the placement's marks away is drift like any other.
+// An edit that removes the placement's marks is drift like any other edit.
 func TestAnEditThatTakesTheMarksAwayIsDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
@@ -214,8 +214,8 @@ func TestTheGateOfAStageIsAboutItsClusters(t *testing.T) {
 	})
 }
 
-// Beside people the engine answers last: its word is about the moment at which
-// the gate passes, and does not count for anybody's.
+// The engine approves after the people, because its approval is about the moment when the gate
+// passes. It does not count as the approval of a person.
 func TestTheEngineAnswersAGateLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})
@@ -249,8 +249,7 @@ func TestTheEngineAnswersAGateLast(t *testing.T) {
 	})
 }
 
-// What an earlier run left unfinished does not keep back the run that would end
-// it.
+// The unfinished work of an earlier run does not block the run that would finish it.
 func TestADriftGateDoesNotWaitForARunThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})
@@ -312,8 +311,7 @@ func (idle) Observe(context.Context, backend.Assignment) (backend.Proof, error) 
 	return backend.Proof{}, backend.ErrPermanent
 }
 
-// A run that only reports ends in every profile, also one that gives a cluster
-// up, and writes nothing.
+// A run that only reports ends in every profile, even if it abandons a cluster, and writes nothing.
 func TestARunThatOnlyReportsEndsInEveryProfile(t *testing.T) {
 	for _, profile := range []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow} {
 		synctest.Test(t, func(t *testing.T) {

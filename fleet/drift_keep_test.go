@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// driftedPaths are the paths that are told of a cluster.
+// driftedPaths returns the reported paths of a cluster.
 func driftedPaths(t *testing.T, e *fleet.Engine, cluster string) string {
 	t.Helper()
 	seen, err := recordedDrift(t.Context(), e.Placement("example-placement"))
@@ -61,9 +61,9 @@ func (w *engineEnv) notes(e *fleet.Engine, what stages.EventType) (out []stages.
 	return out
 }
 
-// What another client added to an object is not explained by a later apply, which
-// leaves it alone: neither by one that puts something else back, nor by that of
-// another version, nor by one that is about another object.
+// A later apply leaves the addition of another client alone and does not explain it. This holds for
+// an apply that restores another field, for an apply of another version, and for an apply of
+// another object.
 func TestAnApplyDoesNotExplainWhatWasThereBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always, ComparisonOption: drift.Full})
@@ -89,7 +89,7 @@ func TestAnApplyDoesNotExplainWhatWasThereBefore(t *testing.T) {
 	})
 }
 
-// A cluster that refuses what is put back is asked less and less often.
+// If a cluster refuses to have an object restored, it is asked at longer and longer intervals.
 func TestWhatAClusterRefusesIsPutBackLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
@@ -197,7 +197,8 @@ func TestAWatchThatEndsCanBeginAgainAtOnce(t *testing.T) {
 	})
 }
 
-// A placement that is changed and changed back between two reads of a reconcile is watched as it is in the end.
+// A placement that changes and changes back between two reads of a reconcile is watched according
+// to its final state.
 func TestAWatchFollowsAPlacementThatChangesBetweenTwoReads(t *testing.T) {
 	for before := range 12 {
 		synctest.Test(t, func(t *testing.T) {
@@ -265,8 +266,8 @@ func TestAWatchBeginsWithTheFirstSnapshot(t *testing.T) {
 	})
 }
 
-// A cluster that cannot be observed is written once, not with each error, and
-// what was known of it stays with the time it was last seen.
+// The record of a cluster that cannot be observed is written once, not with each error. Its known
+// state stays, with the time of the last observation.
 func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
@@ -369,7 +370,7 @@ func TestTheWatchFollowsTheStrategy(t *testing.T) {
 	})
 }
 
-// An engine that begins again tells nothing that was told before.
+// A restarted engine does not repeat earlier events.
 func TestWhatDriftedIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
@@ -392,9 +393,8 @@ func TestWhatDriftedIsToldOnce(t *testing.T) {
 	})
 }
 
-// An engine that dies at any write while it puts something back leaves nothing
-// that another one, or a run, does not bring to its end; nothing is applied twice
-// for it.
+// An engine dies at any write while it restores an object. Another engine or a run completes its
+// work, and nothing is applied twice.
 func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 	t.Parallel()
 	for i, crash := range []func(int) faulty.Rule{faulty.CrashBefore, faulty.CrashAfter} {
@@ -442,8 +442,8 @@ func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 	}
 }
 
-// What overrides make of a snapshot is known as long as a cluster has it, also
-// when the run that brought it is forgotten.
+// Rendered overrides of a snapshot are available as long as a cluster has them, even if the run
+// that brought them is forgotten.
 func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
@@ -477,8 +477,8 @@ func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 	})
 }
 
-// An edit that takes the marks of the placement away is put back, and from then on the
-// object is not deleted any more: that is told once, by an event of the placement.
+// An edit that removes the marks of the placement is reverted, but the object will no longer be
+// deleted. One event of the placement reports that.
 func TestPuttingBackTellsWhatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})

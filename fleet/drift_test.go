@@ -21,7 +21,7 @@ import (
 
 var testCM = snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"}
 
-// inOneStage is a strategy that takes all clusters at once.
+// inOneStage returns a strategy that updates all clusters at once.
 func inOneStage(before ...stages.Task) stages.Strategy {
 	return stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Before: before}}}
 }
@@ -95,8 +95,8 @@ func reportOf(t *testing.T, e *fleet.Engine, o fleet.DriftOptions) (lines []stri
 	return lines, all
 }
 
-// A report compares each cluster with what its ledger names, writes nothing to
-// a member, and puts clusters that differ in the same way together.
+// A report compares each cluster with the content that its ledger names, writes nothing to a
+// member, and groups clusters with the same differences.
 func TestADriftReportGroupsWhatDiffersAndWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})
@@ -126,8 +126,8 @@ func TestADriftReportGroupsWhatDiffersAndWritesNothing(t *testing.T) {
 	})
 }
 
-// What the member lacks, what is being deleted, and a cluster that never got
-// the placement are states of their own (T10 of the cases).
+// A missing object, an object that is being deleted, and a cluster that never got the placement are
+// separate states (T10 of the cases).
 func TestADriftReportTellsWhatIsMissingFromWhatWasNeverPlaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})
@@ -164,14 +164,14 @@ func TestADriftReportOfAClusterThatIsDownSaysSo(t *testing.T) {
 	})
 }
 
-// The table of the seed: what becomes of an edit on a member, by whenToApply
-// and comparisonOption, for a managed field and for one that is not.
+// The table of the seed: the result of an edit on a member by whenToApply and comparisonOption, for
+// a managed and for an unmanaged field.
 func TestTheTableOfWhenToApply(t *testing.T) {
 	for _, c := range []struct {
 		when    apply.WhenToApply
 		compare drift.Comparison
 		managed bool
-		// back is whether the edit is overwritten, reported whether it is told.
+		// back reports whether the edit is overwritten, reported whether it is reported.
 		back, reported bool
 	}{
 		{apply.IfNotDrifted, drift.Partial, true, false, true},
@@ -246,7 +246,7 @@ func TestARunLeavesWhatDriftedAloneUntilTheHubChanges(t *testing.T) {
 	})
 }
 
-// What is there before a placement comes is taken over as the strategy says.
+// Existing objects are taken over according to the strategy.
 func TestTheTableOfWhenToTakeOver(t *testing.T) {
 	for _, c := range []struct {
 		when    apply.WhenToTakeOver

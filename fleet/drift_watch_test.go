@@ -19,9 +19,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Since when something differs is kept while it does, over looks and restarts,
-// and the store is written only when the difference becomes another one; once
-// the difference is gone, the next one begins again (T3 and T8 of the cases).
+// The start time of a difference is kept as long as the difference exists, over comparisons and
+// restarts. The store is written only when the difference changes. A new difference has a new start
+// time (T3 and T8 of the cases).
 func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
@@ -71,8 +71,8 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 	})
 }
 
-// What another client keeps changing is put back at longer and longer intervals, and
-// each time is an event.
+// A field that another client keeps changing is restored at longer and longer intervals, with an
+// event each time.
 func TestAFightOverAFieldSlowsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
@@ -105,7 +105,7 @@ func TestAFightOverAFieldSlowsDown(t *testing.T) {
 	})
 }
 
-// Something is put back only between runs, and never to what a run has replaced.
+// Objects are restored only between runs, and never to content that a run has replaced.
 func TestNothingIsPutBackWhileARunHasThePlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
@@ -160,8 +160,8 @@ func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
 	})
 }
 
-// What is ignored is neither reported nor put back, and stays what another client
-// made it when another version is applied.
+// An ignored field is neither reported nor restored, and keeps another client's value when a new
+// version is applied.
 func TestWhatIsIgnoredIsLeftToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always, Ignore: []drift.IgnoreRule{{Pointers: []string{"/data/key"}}}})
@@ -253,8 +253,8 @@ func TestAnApplyStrategyIsCheckedWhole(t *testing.T) {
 	}
 }
 
-// A look that began before a run, and of which it is known only afterwards what was
-// seen, does not take away what the run has seen meanwhile.
+// A comparison begins before a run, and its result arrives after the run. It does not overwrite the
+// newer state that the run has recorded.
 func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A save of a run that was reported as failed, and lands only after the run was
-// read again, is taken in: nothing that it said is lost or told twice.
+// A save of a run is reported as failed, and takes effect only after the run was read again. The
+// engine accepts it: no event is lost or repeated.
 func TestSaveThatLandsLate(t *testing.T) {
 	t.Parallel()
 	for n := 1; n < 14; n++ {
@@ -54,8 +54,8 @@ func TestSaveThatLandsLate(t *testing.T) {
 	}
 }
 
-// A cluster that gave its slot away because nothing was sent to it is not worked
-// on while another one has the slot.
+// A cluster may return its slot because nothing was sent to it. The engine does not work on the
+// cluster while another one has the slot.
 func TestNoWorkWithoutASlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)
@@ -135,8 +135,8 @@ func TestDamagedRunIsRarelyTried(t *testing.T) {
 	})
 }
 
-// What many clusters tell is taken in by few saves where one takes long, and at
-// once where it takes no time.
+// If a save is slow, it takes the observations of many clusters. If saves take no time, each
+// observation is saved at once.
 func TestSlowSavesTakeInMoreClusters(t *testing.T) {
 	const clusters = 40
 	saves := func(took time.Duration) (n int, end time.Duration) {

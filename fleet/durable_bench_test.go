@@ -17,11 +17,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/storebench"
 )
 
-// BenchmarkDurable drives 64 runs over 200 clusters each at the same time on a
-// bolt store, with an updater that takes no time. A transition is one committed
-// save of a run. Beside it, on the same file in the same run: a bare loop of
-// group commits, by 64 clients that write as many bytes as a transition does, and
-// 1 KiB; and a file that is appended to and synced, by one.
+// BenchmarkDurable drives 64 runs over 200 clusters each at the same time on a bolt store, with an
+// updater that takes no time. A transition is one committed save of a run. For comparison it
+// measures, on the same file and in the same run, a bare loop of group commits by 64 clients that
+// write as many bytes as a transition does, and 1 KiB; and one writer that appends to a file and
+// syncs it.
 func BenchmarkDurable(b *testing.B) {
 	b.Run("runs=64", func(b *testing.B) { benchmarkDurable(b, 64, 200) })
 }
@@ -58,11 +58,11 @@ func benchmarkDurable(b *testing.B, runs, clusters int) {
 	b.ReportMetric(floor/n, "fdatasync-floor/s")
 }
 
-// bareTime is how long each of the loops beside a benchmark runs.
+// bareTime is the duration of each comparison loop.
 const bareTime = time.Second
 
-// bareCommits returns how many puts of a size are acknowledged in a second when
-// clients write one after the other and one goroutine commits what has come in.
+// bareCommits returns the number of acknowledged puts per second of a given size. Clients write one
+// after the other, and one goroutine commits all puts that have arrived.
 func bareCommits(b *testing.B, path string, clients, size int) float64 {
 	b.Helper()
 	db, err := bbolt.Open(path, 0o600, &bbolt.Options{FreelistType: bbolt.FreelistMapType})
@@ -98,7 +98,7 @@ type barePut struct {
 	done       chan struct{}
 }
 
-// commitPuts commits what has come in, at most 512 puts at a time.
+// commitPuts commits the puts that have arrived, at most 512 at a time.
 func commitPuts(db *bbolt.DB, puts <-chan barePut) error {
 	for first := range puts {
 		batch := []barePut{first}

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// feed reads all events of a store from the beginning: live as they happen, or
-// looking for them from time to time, which is cheaper.
+// feed reads all events of a store from the beginning, either live or by occasional polls, which
+// are cheaper.
 type feed struct {
 	t        *testing.T
 	follower *fleet.Follower
@@ -51,7 +51,7 @@ func (f *feed) pump(ctx context.Context) {
 	}
 }
 
-// read takes what has happened and reports whether there was anything.
+// read reads new events and reports whether there were any.
 func (f *feed) read() bool {
 	n := len(f.events)
 	if f.more == nil {
@@ -94,11 +94,10 @@ func (f *feed) wait(pause time.Duration, late <-chan time.Time) bool {
 	}
 }
 
-// patience is how long a test waits for what must happen.
+// patience is the longest wait of a test for an expected event.
 const patience = 6 * time.Hour
 
-// await returns the first event that matches, of those that have happened or
-// will.
+// await returns the first past or future event that matches.
 func (f *feed) await(what string, match func(stages.Event) bool) stages.Event {
 	f.t.Helper()
 	late := time.NewTimer(patience)

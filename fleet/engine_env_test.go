@@ -83,7 +83,7 @@ func (c change) String() string {
 	return fmt.Sprintf("%s by %s: %s of %s on %s, run %s attempt %d epoch %d", c.When.Format("15:04:05.000"), c.By, c.Op, c.Object, c.Cluster, c.At.Run, c.At.Attempt, c.At.Epoch)
 }
 
-// memberLedger is what a test needs of a ledger.
+// memberLedger is the part of a ledger that the tests read.
 type memberLedger struct {
 	Run      string `json:"run"`
 	RunUID   string `json:"runUID"`
@@ -95,8 +95,8 @@ type memberLedger struct {
 	Target   string `json:"target"`
 }
 
-// recorder records what really changes on the members, and by which engine. Calls of one cluster go through
-// one after the other.
+// recorder records the actual changes on the members, and the engine of each. Calls for one cluster
+// pass one after the other.
 type recorder struct {
 	fleet   *memory.Fleet
 	lock    chan struct{}
@@ -186,8 +186,8 @@ func ledgerOf(c *memory.Cluster, placement string) (l memberLedger) {
 	return l
 }
 
-// substance is an object without what changes although nothing was done to
-// it, and without the mark of a takeover.
+// substance returns an object without the metadata that changes by itself, and without the mark of
+// a takeover.
 func substance(obj *unstructured.Unstructured) map[string]any {
 	out := obj.DeepCopy()
 	for _, f := range []string{"resourceVersion", "generation", "uid", "creationTimestamp", "managedFields"} {
@@ -202,7 +202,7 @@ func substance(obj *unstructured.Unstructured) map[string]any {
 	return out.Object
 }
 
-// members says what every member has: its objects and what its ledgers prove.
+// members describes every member: its objects and the proven part of its ledgers.
 func (w *engineEnv) members() map[string][]string {
 	out := map[string][]string{}
 	for c := range w.fleet.Clusters(w.t.Context()) {
@@ -225,8 +225,9 @@ func (w *engineEnv) members() map[string][]string {
 	return out
 }
 
-// opened is a revision as it stands in a ledger, with the placement's key: that of its
-// record, or the last one that could be read. One that it does not open stays as it is.
+// opened returns the revision that a ledger holds sealed with the placement's key. It uses the key
+// of the current record, or the last one that was read. If the key does not open the revision, it
+// returns the revision unchanged.
 func (w *engineEnv) opened(placement, sealed string) string {
 	var p struct {
 		Key []byte `json:"key"`
@@ -243,7 +244,7 @@ func (w *engineEnv) opened(placement, sealed string) string {
 	return sealed
 }
 
-// outcome says what a run came to, without names that are drawn and times.
+// outcome describes the result of a run, without random names and times.
 func (w *engineEnv) outcome(run string) map[string]any {
 	s, err := w.newEngine(fleet.Config{Name: "observer"}).Run(run).Status(w.t.Context())
 	if err != nil {
@@ -261,7 +262,7 @@ func (w *engineEnv) outcome(run string) map[string]any {
 	}
 	digest := s.Plan.Digest
 	if s.Plan.Rollback != nil {
-		digest = "" // it covers the UID of the run that is taken back
+		digest = "" // it covers the UID of the run that is rolled back
 	}
 	return map[string]any{
 		"state": s.Run.State, "reason": s.Run.Reason, "plan": digest, "clusters": states,
@@ -318,8 +319,8 @@ func (w *engineEnv) past(atATime int) []stages.Event {
 	}
 }
 
-// ofRun returns the events of a run, as text, without that of its creation,
-// which is in the journal of the placement.
+// ofRun returns the events of a run as text, except its creation, which is in the journal of the
+// placement.
 func ofRun(events []stages.Event, run string) []string {
 	var out []string
 	for _, ev := range events {
@@ -330,8 +331,7 @@ func ofRun(events []stages.Event, run string) []string {
 	return out
 }
 
-// within waits for the end of a run and checks what it came to, and that it did
-// not take longer than d.
+// within waits for the end of a run, and checks its state and that it took no longer than d.
 func (w *engineEnv) within(d time.Duration, run string, want stages.State) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), d)
@@ -342,7 +342,7 @@ func (w *engineEnv) within(d time.Duration, run string, want stages.State) {
 	}
 }
 
-// logCase logs in which case a test failed.
+// logCase logs the case of a failed test.
 func logCase(t *testing.T, format string, args ...any) {
 	if t.Failed() {
 		t.Logf("in: "+format, args...)
@@ -358,8 +358,8 @@ func (w *engineEnv) happened(run string, what stages.EventType) (n int) {
 	return n
 }
 
-// calm keeps a test from hanging where an engine spins: from the nth call that
-// matches on, each takes a minute.
+// calm keeps a test from hanging if an engine spins: from the nth call that matches on, each takes
+// a minute.
 func calm(n int64, calls *atomic.Int64, match func(faulty.Call) bool) faulty.Rule {
 	return func(c faulty.Call) faulty.Fault {
 		if !match(c) || calls.Add(1) < n {
@@ -371,7 +371,7 @@ func calm(n int64, calls *atomic.Int64, match func(faulty.Call) bool) faulty.Rul
 
 func anyCall(faulty.Call) bool { return true }
 
-// refusing makes a run of ClusterUpdate fail, which can be started again.
+// refusing makes runs of ClusterUpdate fail at a cluster, so that they can be started again.
 func (w *engineEnv) refusing(cluster string, refuses bool) {
 	if !refuses {
 		w.fleet.Cluster(cluster).Refuse(nil)
@@ -410,7 +410,7 @@ func (w *engineEnv) spans(runs ...string) {
 	}
 }
 
-// now makes an object what the source holds.
+// now puts an object into the source.
 func (w *engineEnv) now(obj *unstructured.Unstructured) {
 	w.t.Helper()
 	if err := w.source.Put(obj); err != nil {
@@ -424,7 +424,7 @@ var probed = health.ProberFunc(func(_ context.Context, obj *unstructured.Unstruc
 	return health.Status{Healthy: ready, Message: "not ready"}, nil
 })
 
-// makeReady is what the controllers of a cluster do after a while.
+// makeReady plays the controllers of a cluster.
 func (w *engineEnv) makeReady(cluster string, ready bool) {
 	w.t.Helper()
 	if err := w.fleet.Cluster(cluster).SetStatus(setting, map[string]any{"ready": ready}); err != nil {

@@ -87,7 +87,7 @@ func tutorialStrategy() stages.Strategy {
 	}}
 }
 
-// value is what a member really holds.
+// value returns the actual value on a member.
 func (w *engineEnv) value(cluster string) string {
 	obj, err := w.fleet.Cluster(cluster).Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"})
 	if err != nil {
@@ -97,7 +97,7 @@ func (w *engineEnv) value(cluster string) string {
 	return v
 }
 
-// drive runs e until the run has ended, approving what is asked for.
+// drive runs e until the run has ended, and approves every request.
 func drive(ctx context.Context, t *testing.T, e *fleet.Engine, placement, run string) []string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)

@@ -27,13 +27,12 @@ func newSharing(t *testing.T, clusters int) *sharing {
 	return &sharing{newCrowd(t, w), newRecorder(w.fleet)}
 }
 
-// join runs an engine whose clock is ahead by so much, and whose every call
-// takes a millisecond.
+// join runs an engine whose clock is ahead by a given time. Each of its calls takes a millisecond.
 func (s *sharing) join(name string, ahead time.Duration) {
 	s.joinSlow(name, ahead, func(faulty.Call) time.Duration { return time.Millisecond })
 }
 
-// joinSlow runs an engine whose calls take as long as delay says.
+// joinSlow runs an engine whose calls take as long as delay returns.
 func (s *sharing) joinSlow(name string, ahead time.Duration, delay func(faulty.Call) time.Duration) {
 	s.plans[name] = faulty.NewPlan(func(c faulty.Call) faulty.Fault { return faulty.Fault{Delay: delay(c)} })
 	s.stops[name] = running(s.t, s.newEngine(fleet.Config{
@@ -79,9 +78,8 @@ func onceAnAttempt(t *testing.T, changes []change) {
 	}
 }
 
-// Thirty runs are shared by three engines, one of which dies on the way: all
-// come to their end, and no cluster is changed twice. With clocks that agree,
-// and with clocks that differ by the skew that is allowed.
+// Three engines share thirty runs, and one of them dies. All runs end, and no cluster is changed
+// twice. The test uses equal clocks, and clocks that differ by the permitted skew.
 func TestThreeEnginesBringThirtyRunsToTheirEnd(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []time.Duration{0, time.Second} {
@@ -119,8 +117,8 @@ func TestThreeEnginesBringThirtyRunsToTheirEnd(t *testing.T) {
 	}
 }
 
-// A run is taken by whichever engine comes first, and stays with it: of two engines that are slow to read
-// every other new run, each carries out those that the other one is slow for.
+// The first engine that reaches a run takes it and keeps it. Two engines are each slow to read
+// every other new run, so each carries out the runs that the other one is slow to read.
 func TestARunStaysWithTheEngineThatComesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,9 +161,9 @@ func TestARunStaysWithTheEngineThatComesFirst(t *testing.T) {
 	})
 }
 
-// An engine takes one run after the other, so that an engine which joins it while there are many finds some. Here each
-// call of the first takes a second, and five calls or so take a run: were all twelve taken at once, they would be its own
-// long before the second comes.
+// An engine takes one run after the other, so that an engine that joins it still finds some. Here
+// each call of the first engine takes a second, and taking a run needs about five calls. If it took
+// all twelve at once, they would all be its own long before the second engine comes.
 func TestAnEngineTakesOneRunAfterTheOther(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -187,8 +185,8 @@ func TestAnEngineTakesOneRunAfterTheOther(t *testing.T) {
 	})
 }
 
-// The end of a run whose engine died at that moment is seen to by another one;
-// until then the run is among the leases.
+// If the engine of a run dies at the run's end, another engine records the end. Until then the run
+// is among the leases.
 func TestAnEndIsSeenToByAnotherEngine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -234,8 +232,8 @@ func TestALeaseFarInTheFutureIsTakenOver(t *testing.T) {
 	}
 }
 
-// Engines whose clocks differ by much more than is allowed do not take runs
-// from each other: one that is seen to save keeps its run.
+// Engines whose clocks differ by much more than permitted do not take runs from each other: an
+// engine that is seen to save keeps its run.
 func TestClocksThatDisagreeDoNotMakeRunsWander(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

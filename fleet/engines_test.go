@@ -78,20 +78,20 @@ func (w *engineEnv) wait(run string) {
 
 // fencedTrial is the scenario of an engine that is paused and wakes up late.
 type fencedTrial struct {
-	// At is the call at which engine A is paused.
+	// At is the call that pauses engine A.
 	At int
-	// Slow members make B take its time, so that A wakes up in between.
+	// Slow makes members slow, so that A wakes up while B is working.
 	Slow bool
-	// Wake is when A wakes up after it was paused; 0 is after B has finished.
+	// Wake is the time after the pause when A wakes up; 0 means after B has finished.
 	Wake time.Duration
 }
 
-// fencedResult says what a trial was good for.
+// fencedResult reports which situations a trial produced.
 type fencedResult struct{ paused, between, nothingLeft bool }
 
-// A paused leader that wakes up after its lease writes nothing: not to the
-// store, not to a member that the next leader has come to. It lets the run go.
-// Five hundred trials over five seeds, 30 with the race detector.
+// A paused leader that wakes up after its lease writes nothing, neither to the store nor to a
+// member that the next leader has reached. It lets the run go. Five hundred trials over five seeds,
+// 30 with the race detector.
 func TestT16EngineFenced(t *testing.T) {
 	t.Parallel()
 	trials := 100
@@ -203,7 +203,7 @@ func (f fencedTrial) check(w *engineEnv, rec *recorder, p *pause, events []stage
 		}
 	}
 	result.nothingLeft = result.paused && writes == 0
-	ownPages := func(op string) bool { // of a commit that was refused: their keys are unique, and no record names them; what A says of itself
+	ownPages := func(op string) bool { // pages of a refused commit, which have unique keys and which no record names, and A's own session
 		return slices.ContainsFunc([]string{"put engine/", "delete engine/", "delete inflight/", "delete journal/", "delete bindings/"}, func(prefix string) bool { return strings.HasPrefix(op, prefix) })
 	}
 	for _, late := range p.late {
@@ -279,9 +279,8 @@ func (c *crowd) movedBy(runs []string, from string, since time.Time, limit time.
 	}
 }
 
-// Engines share the runs of a store out among them; what one of them drives is
-// taken over when it dies, at once when it ends, and by itself when it starts
-// again.
+// Engines divide the runs of a store among themselves. If an engine dies, others take its runs
+// over; if it ends, at once; and if it starts again, it takes them itself.
 func TestSeveralEnginesShareRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -402,7 +401,7 @@ func TestWorkSpreadsWhenEnginesComeAndGo(t *testing.T) {
 	})
 }
 
-// oneAtATime checks that epochs rise, and that each run came to its end once.
+// oneAtATime checks that epochs rise, and that each run ended once.
 func oneAtATime(t *testing.T, events []stages.Event) {
 	t.Helper()
 	epochs, ends := map[string]int64{}, map[string]int{}

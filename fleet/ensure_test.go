@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A run is created once, whatever its state is when it is asked for again, by a host that was restarted and after
-// an error of the store.
+// A run is created once, whatever its state at the next request, by a host that was restarted or
+// that saw an error of the store.
 func TestEnsureRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -55,7 +55,7 @@ func TestEnsureRun(t *testing.T) {
 	}
 }
 
-// A run of the name that is another one is left alone, and the error says what differs, all at once.
+// A different run of the same name is left alone, and the error lists all differences at once.
 func TestEnsureRunThatIsAnotherOne(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// At most five clusters that use the database are in flight at once, whichever
-// runs update them: those whose strategies say Cap: "database".
+// At most five clusters that use the database are in flight at once, over all runs whose strategies
+// set Cap: "database".
 func ExampleEngine_SetCap() {
 	ctx := context.Background()
 	members := memory.NewFleet()

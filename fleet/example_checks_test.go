@@ -118,7 +118,7 @@ func Example_checkObjects() {
 		log.Fatal(err)
 	}
 	fmt.Println("a", e.State, e.Reason)
-	for ctx.Err() == nil && len(clusters.Cluster("a").List("web")) > 0 { // the Job goes soon after its verdict was saved
+	for ctx.Err() == nil && len(clusters.Cluster("a").List("web")) > 0 { // the Job is deleted soon after its verdict was saved
 		time.Sleep(10 * time.Millisecond)
 	}
 	fmt.Println("Jobs on the cluster:", len(clusters.Cluster("a").List("web")))

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// What a run would do is told before there is one. The digest of the plan covers what each cluster would get,
-// so an approval of that digest approves this.
+// A preview shows the changes of a run before it exists. The digest of the plan covers the content
+// of each cluster, so an approval of that digest approves these changes.
 func ExamplePreview_Diff() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

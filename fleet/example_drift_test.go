@@ -21,8 +21,8 @@ func labelled(owner string) *unstructured.Unstructured {
 	return obj
 }
 
-// A report compares every cluster with what was placed on it, at any time, and
-// puts those together that differ in the same way.
+// A report compares every cluster with its placed content at any time, and groups clusters with the
+// same differences.
 func ExamplePlacementHandle_Drift() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

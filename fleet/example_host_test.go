@@ -10,8 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rollOut is what a host does each time it starts: it creates the run or finds it, and follows it to its end.
-// answer is what people say at its gates. It returns early, with a cursor, where the run is stopped.
+// rollOut is the code that a host runs at each start: it creates or finds the run, and follows it
+// to its end. answer is the answer of people at its gates. If the run is stopped, rollOut returns
+// early with a cursor.
 func rollOut(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, after string, answer approval.Verdict) (cursor string) {
 	if _, err := engine.EnsureRun(ctx, spec); err != nil {
 		log.Fatal(err)
@@ -33,7 +34,7 @@ func rollOut(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, afte
 				log.Fatal(err)
 			}
 		case stages.RunStopped:
-			fmt.Println("the run is stopped") // the events go on after the cursor when it is started again
+			fmt.Println("the run is stopped") // after a start, the events continue after the cursor
 			return events.Cursor()
 		}
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Who has which run is told by the store, whichever engine is asked. Nothing has
-// this one yet.
+// The store names the holder of every run, whichever engine is asked. No engine has this run yet.
 func ExampleEngine_Leases() {
 	ctx, members := context.Background(), memory.NewFleet(placement.Cluster{Name: "member1"})
 	engine, err := fleet.New(fleet.Config{

@@ -78,7 +78,7 @@ func ExamplePlacementHandle_History() {
 	// [oslo rome] <nil>
 }
 
-// What would a rollback bring, before it is asked for?
+// A preview shows the changes of a rollback before it is requested.
 func ExampleRunHandle_PreviewRollback() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

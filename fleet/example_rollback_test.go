@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A change that fails on the second cluster is taken back from the first one, which
-// had another version of it before.
+// A change that fails on the second cluster is rolled back on the first one, which had an earlier
+// version before.
 func ExampleRunHandle_RollbackStatus() {
 	members := memory.NewFleet(placement.Cluster{Name: "east"}, placement.Cluster{Name: "west"})
 	source := memory.NewSource(namespace("test-namespace"), configMap("web", "good"))

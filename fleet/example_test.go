@@ -77,7 +77,7 @@ func Example() {
 	// stage prod is done
 }
 
-// shop is what the other examples have in common: two clusters and a placement.
+// shop returns the common setup of the other examples: two clusters and a placement.
 func shop(ctx context.Context) (*fleet.Engine, *memory.Fleet) {
 	clusters := memory.NewFleet()
 	clusters.Add(placement.Cluster{Name: "eu-1"})
@@ -183,8 +183,7 @@ func ExampleRunHandle_Explain() {
 	// waits for: Start shop-1
 }
 
-// A cursor lets a follower go on where another one ended, in another process
-// too.
+// A cursor lets a follower continue after the last event of another one, even in another process.
 func ExamplePlacementHandle_Follow() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

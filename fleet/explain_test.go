@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// explains checks what is said of a cluster, and what it is said to wait for.
+// explains checks the state of a cluster in an explanation, and the reasons for its wait.
 func explains(t *testing.T, e *fleet.Engine, run, cluster string, state stages.State, want ...string) {
 	t.Helper()
 	quiet()
@@ -40,7 +40,7 @@ func explains(t *testing.T, e *fleet.Engine, run, cluster string, state stages.S
 	}
 }
 
-// Explain returns for every state what the cluster waits for.
+// Explain returns the reasons for a cluster's wait in every state.
 func TestExplainEveryState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// failingOn names what an engine knows to be failing on a cluster.
+// failingOn returns the objects that an engine knows to fail on a cluster.
 func failingOn(e *fleet.Engine, cluster string) string {
 	c := e.Placement("example-placement").Failing()[cluster]
 	if len(c.Objects) == 0 {
@@ -28,8 +28,8 @@ func failingOn(e *fleet.Engine, cluster string) string {
 	return out
 }
 
-// Every object that a cluster refuses is named, and each that is not healthy or was taken away, until it is
-// as it should be; the other objects and clusters are not.
+// Every object is named that a cluster refuses, that is unhealthy or that was removed, until it is
+// repaired. Other objects and clusters are not named.
 func TestFailingNamesTheObjectsThatAreNotAsTheyShouldBe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// BenchmarkFollow reads on where nothing is new: what each event costs a follower
-// of all placements, whose store has the records of so many runs.
+// BenchmarkFollow reads on when there is nothing new. It measures the cost of each event for a
+// follower of all placements, in a store with the records of many runs.
 func BenchmarkFollow(b *testing.B) {
 	golden, err := os.ReadFile("internal/record/testdata/golden/run.json")
 	if err != nil {
@@ -38,7 +38,7 @@ func BenchmarkFollow(b *testing.B) {
 			}
 			for b.Loop() {
 				for _, err := range f.Past(b.Context()) {
-					_ = err // the journals of the runs are not there, which is said once
+					_ = err // the journals of the runs are missing, which is reported once
 				}
 			}
 		})

@@ -15,9 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// An engine whose clock is behind appends events that are older than those
-// before them. They are told in the order in which they were committed, and
-// each once.
+// An engine with a slow clock appends events that are older than the previous ones. They are
+// delivered once each, in the order of their commits.
 func TestFollowWhenAClockIsBehind(t *testing.T) {
 	ctx := t.Context()
 	members := memory.NewFleet()

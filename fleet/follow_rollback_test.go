@@ -43,14 +43,14 @@ func typesOf(lines []string, run string) (out []string) {
 	return out
 }
 
-// The events of a run, and Wait for it, end after its rollback has: when a host returns then, no cluster has the change
-// any more. That holds for each way by which a rollback is asked for, for each name that it can have, for one that fails,
-// and for one that is refused.
+// The events of a run, and Wait for it, end only after its rollback has ended: when a host returns
+// then, no cluster has the change any more. This holds for each way to request a rollback, for each
+// name of the rollback, for a rollback that fails, and for one that is refused.
 func TestFollowRunEndsWithTheRollback(t *testing.T) {
 	named := func(run, title string, n int) string { return fmt.Sprintf("back-%d.%s", n, run) }
 	for name, c := range map[string]struct {
 		names func(run, title string, n int) string
-		// before prepares the clusters, and ask asks for a rollback of r1 that is under way.
+		// before prepares the clusters, and ask requests a rollback of the unfinished run r1.
 		before func(t *testing.T, w *engineEnv, e *fleet.Engine)
 		ask    func(t *testing.T, e *fleet.Engine) error
 		by     string
@@ -136,7 +136,8 @@ func TestFollowRunEndsWithTheRollback(t *testing.T) {
 	}
 }
 
-// From every cursor the follower of a run reads exactly the rest of its events and of those of its rollback.
+// From every cursor, the follower of a run reads exactly the remaining events of the run and of its
+// rollback.
 func TestFollowRunFromEveryCursorOfARollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)
@@ -240,7 +241,7 @@ func TestARunThatIsDeletedWhileItIsRolledBack(t *testing.T) {
 	})
 }
 
-// A rollback that cannot be read is told once, and followed when it can be.
+// An unreadable rollback is reported once, and followed after it becomes readable.
 func TestFollowRunTellsOfAnUnreadableRollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)

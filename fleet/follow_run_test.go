@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// followed is what a follower of one run has yielded when it ended.
+// followed holds all that a follower of one run has yielded by its end.
 type followed struct {
 	events []string
 	err    error
@@ -77,8 +77,8 @@ func answerGate(t *testing.T, e *fleet.Engine, run string, v approval.Verdict) {
 	}
 }
 
-// A follower of one run ends after the last event when the run has ended and given its placement free, and
-// not before: not at a gate, and not while the run is stopped.
+// A follower of one run ends after the last event, when the run has ended and released its
+// placement, and not before: not at a gate, and not while the run is stopped.
 func TestFollowRunEndsWithTheRun(t *testing.T) {
 	for want, end := range map[stages.EventType]func(*testing.T, *fleet.Engine){
 		stages.RunCompleted: func(t *testing.T, e *fleet.Engine) { answerGate(t, e, "r", approval.Approve) },
@@ -118,8 +118,9 @@ func TestFollowRunEndsWithTheRun(t *testing.T) {
 	}
 }
 
-// From the beginning and from every cursor the follower of a run reads exactly the rest of its events and none
-// of others, not even of a run whose name begins like its own; it ends at once where the run has ended.
+// From the beginning and from every cursor, the follower of a run reads exactly the remaining
+// events of the run, and no event of other runs, not even of a run whose name begins with its name.
+// If the run has ended, the follower ends at once.
 func TestFollowRunFromEveryCursor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := following(t)
@@ -173,8 +174,8 @@ func TestFollowRunThatIsStartedAgain(t *testing.T) {
 	})
 }
 
-// The events end with an error that says why where there is no such run, and where it is deleted meanwhile,
-// whether or not it had events by then, and whether or not another one is given its name.
+// The events end with an error that says why, if there is no such run or it is deleted. It makes no
+// difference whether the run had events before the deletion, and whether a new run gets its name.
 func TestFollowRunThatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -223,7 +224,7 @@ func TestFollowRunThatIsNotThere(t *testing.T) {
 	})
 }
 
-// A cursor that is that of a follower of something else is an error.
+// A cursor from the follower of something else is an error.
 func TestFollowRunWithABadCursor(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
@@ -243,8 +244,8 @@ func TestFollowRunWithABadCursor(t *testing.T) {
 	}
 }
 
-// A second run on the same store, and a second program, follow their own run from its first event, whatever
-// became of the runs before.
+// A second run on the same store, and a second program, follow their own run from its first event,
+// whatever the result of earlier runs.
 func TestFollowRunBesideOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := following(t)
@@ -309,7 +310,7 @@ func TestFollowRunOnStoresOfAllKinds(t *testing.T) {
 	})
 }
 
-// A follower of a run to which nothing happens waits without asking all the time.
+// The follower of a run without new events waits without constant polling.
 func TestFollowRunDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -325,7 +326,8 @@ func TestFollowRunDoesNotSpin(t *testing.T) {
 	})
 }
 
-// What cannot be read of a run is told once, and the events go on when it can be read again.
+// An unreadable record of a run is reported once, and the events continue after it becomes
+// readable.
 func TestFollowRunTellsOfAnUnreadableRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

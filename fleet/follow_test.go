@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// history is an environment in which two placements had runs.
+// history returns an environment with finished runs in two placements.
 func history(t *testing.T) (*engineEnv, *fleet.Engine) {
 	w, e := declared(t, func(p *fleet.Placement) { p.AllowCoOwnership = true })
 	other := tutorialPlacement()
@@ -95,7 +95,7 @@ func TestFollowFromEveryCursor(t *testing.T) {
 	})
 }
 
-// live follows until ctx ends and returns what was told.
+// live follows until ctx ends and returns the delivered events.
 func live(ctx context.Context, t *testing.T, e *fleet.Engine, placement, cursor string) <-chan []string {
 	f := must(follow(e, placement, cursor))(t)
 	out := make(chan []string, 1)
@@ -114,8 +114,8 @@ func live(ctx context.Context, t *testing.T, e *fleet.Engine, placement, cursor 
 	return out
 }
 
-// perRun sorts events of a live follower by what is in order: each run and each
-// placement.
+// perRun groups the events of a live follower by run and placement, because only these are in
+// order.
 func perRun(all []string) map[string][]string {
 	out := map[string][]string{}
 	for _, l := range all {
@@ -129,8 +129,8 @@ func perRun(all []string) map[string][]string {
 	return out
 }
 
-// Several followers see everything live, each exactly once; so does one whose
-// store fails now and then, and whose watches end.
+// Several followers see everything live, each event exactly once. So does a follower whose store
+// fails now and then and whose watches end.
 func TestFollowLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -163,7 +163,7 @@ func TestFollowLive(t *testing.T) {
 	})
 }
 
-// A follower that ends where the events end waits without asking all the time.
+// A follower at the end of the events waits without constant polling.
 func TestFollowerDoesNotSpin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := history(t)
@@ -225,8 +225,8 @@ func TestBadCursors(t *testing.T) {
 	}
 }
 
-// What cannot be read is told once; the events of others go on, and so do its
-// own when it can be read again.
+// An unreadable record is reported once. The events of other records continue, and its own events
+// continue after it becomes readable.
 func TestFollowTellsOfUnreadableRecords(t *testing.T) {
 	for what, break_ := range map[string]struct {
 		key  string
@@ -293,7 +293,8 @@ func TestFollowAcrossADeletion(t *testing.T) {
 	})
 }
 
-// TestARunIsCreatedBeforeWhatItDoes: whatever the clocks of the engine that created it and of the one that drives it say.
+// TestARunIsCreatedBeforeWhatItDoes checks the order of events for different clocks of the engine
+// that creates the run and the engine that drives it.
 func TestARunIsCreatedBeforeWhatItDoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A snapshot that was taken before the host's rules is not rolled out against them,
-// and what a cluster has of it stays.
+// A snapshot from before the host's rules is not rolled out against them, and clusters keep their
+// existing objects of it.
 func TestARollbackBringsNothingThatRulesExclude(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -33,8 +33,8 @@ func TestARollbackBringsNothingThatRulesExclude(t *testing.T) {
 	})
 }
 
-// An override does not make a Secret for which the member would issue a token of a
-// service account: selected, such an object would be left out.
+// An override cannot make a Secret for which the member would issue a service account token; a
+// selector omits such an object, too.
 func TestAnOverrideMakesNothingThatIsNeverPlaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) {

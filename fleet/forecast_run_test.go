@@ -50,8 +50,8 @@ func (w *engineEnv) forecast(e *fleet.Engine, run string, a fleet.Assumptions) f
 	return f
 }
 
-// Where each cluster takes as long as the others, every forecast that is made while a
-// run goes on says when it really ends, and an engine that has read nothing yet says the same.
+// If all clusters take the same time, every forecast during a run predicts the actual end, and an
+// engine that has read nothing yet predicts the same.
 func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
 	const take = 4 * time.Minute
 	wait, gate := stages.Task{Type: stages.TimedWait, Wait: 7 * time.Minute}, stages.Task{Type: stages.Approval}
@@ -114,8 +114,9 @@ func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
 	}
 }
 
-// Clusters that are slower than what was known before make the run end later: those of an earlier run by as much as
-// this run's clusters were slower, and one that takes longer than all is done at once.
+// If clusters are slower than the known durations, the forecast predicts a later end. Durations
+// from an earlier run grow in proportion to the delay of this run's clusters. A cluster that takes
+// longer than all others is predicted to be done at once.
 func TestAForecastLearnsFromTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 4)
@@ -152,7 +153,8 @@ func TestAForecastLearnsFromTheRun(t *testing.T) {
 	})
 }
 
-// A cluster that has taken longer than most is taken to need what those did that took longer still.
+// A cluster that has taken longer than most is predicted to need as long as those that took even
+// longer.
 func TestAForecastOfAClusterThatIsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 4)
@@ -202,7 +204,7 @@ func TestAForecastOfAnAttemptThatWasMadeAgain(t *testing.T) {
 	})
 }
 
-// Of a cap a run is forecast to have what the others do not hold.
+// A forecast gives a run the part of a cap that other runs do not hold.
 func TestAForecastOfARunUnderACap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := newConstantEnv(t, 6, 4*time.Minute, calendar.Rules{})
@@ -228,8 +230,8 @@ func TestAForecastOfARunUnderACap(t *testing.T) {
 	})
 }
 
-// An engine returns a forecast again while only clusters go on, and makes a new one when the run is stopped or is
-// another one.
+// An engine reuses a forecast while only clusters make progress, and makes a new one when the run
+// is stopped or is another run.
 func TestAForecastIsNewWhenTheRunChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := newConstantEnv(t, 6, 4*time.Minute, calendar.Rules{})
@@ -270,8 +272,8 @@ func TestAForecastIsNewWhenTheRunChanges(t *testing.T) {
 	})
 }
 
-// A forecast of a run that does not go on by itself says what it assumes, one of a run that never ends why, and
-// none of them writes anything.
+// The forecast of a run that does not continue by itself names its assumptions. The forecast of a
+// run that never ends names the reason. Neither writes anything.
 func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := newConstantEnv(t, 3, time.Minute, calendar.Rules{})
@@ -339,8 +341,9 @@ func (w *engineEnv) records() map[string]backend.Revision {
 	return out
 }
 
-// BenchmarkForecastRun forecasts a run of which half the clusters are done, each of which took another time, and the
-// other half is to come, a twentieth at a time. The engine is asked again where nothing is new.
+// BenchmarkForecastRun forecasts a run with half of its clusters done, all with different
+// durations, and the other half to come, a twentieth at a time. It also measures repeated requests
+// without news.
 func BenchmarkForecastRun(b *testing.B) {
 	for _, n := range []int{1000, 10000} {
 		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) {

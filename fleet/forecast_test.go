@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// A forecast takes each cluster to need what it needed in an earlier run, one of
-// which nothing is known to need what most do, and people as long as it is told.
+// A forecast uses a cluster's duration from an earlier run, the typical duration for an unknown
+// cluster, and the given durations for people.
 func TestAForecastTellsWhenARunEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 3)
@@ -69,8 +69,8 @@ func TestAForecastTellsWhenARunEnds(t *testing.T) {
 	})
 }
 
-// A forecast ends, whatever the run would wait for: approvals that come after its
-// end, that expire, or that the policy lets no known person give.
+// A forecast ends even if the run would wait for approvals that come after its end, that expire, or
+// that the policy lets no known person give.
 func TestAForecastDoesNotWaitForApprovalsThatNeverCount(t *testing.T) {
 	starter := approval.Identity{Name: "ann"}
 	for name, c := range map[string]struct {

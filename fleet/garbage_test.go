@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// cleanUp has the placement collected four times: what a run left is marked,
-// deleted, and then what tells of it; the last time is for what is shared.
+// cleanUp collects the placement four times: the first three collections mark the data of lost
+// runs, delete it, and then delete its intents; the last one is for shared data.
 func (w *engineEnv) cleanUp(e *fleet.Engine) {
 	w.t.Helper()
 	for i := range 4 {
@@ -31,8 +31,8 @@ func (w *engineEnv) cleanUp(e *fleet.Engine) {
 	}
 }
 
-// orphans are the keys of what belongs to no run that the placement has: plans,
-// records and pages of runs, but for what says that the last ones were begun.
+// orphans returns the keys that belong to no run of the placement: plans, records and pages of
+// runs, except the intents of the last runs.
 func (w *engineEnv) orphans(e *fleet.Engine) (out []string) {
 	w.t.Helper()
 	used := map[string]bool{}
@@ -70,9 +70,8 @@ func overridden(t *testing.T) (*engineEnv, *fleet.Engine) {
 	return w, e
 }
 
-// What a creation leaves that crashes at any of its writes is found by the
-// following collections: plans without a run, contents, and what says that it
-// was begun. A run that was recorded is admitted, and carried out.
+// If a creation crashes at any of its writes, the following collections find its remains: plans
+// without a run, contents and intents. A recorded run is admitted and carried out.
 func TestAPlanOfACreationThatWasCutShortIsCollected(t *testing.T) {
 	for _, mode := range []func(int) faulty.Rule{crashBeforeWrite, faulty.CrashAfter} {
 		for n := 1; ; n += apart(3) {
@@ -107,9 +106,9 @@ func TestAPlanOfACreationThatWasCutShortIsCollected(t *testing.T) {
 
 func crashBeforeWrite(n int) faulty.Rule { return faulty.NthWrite(n, faulty.Fault{Crash: true}) }
 
-// A creation during which others collect, at any moment, and that may be cut short by a crash at any later
-// write, leaves a run that is carried out, or nothing: never a run that no engine can drive, and a caller
-// that was told that the run exists finds it.
+// Others collect at any moment during a creation, and a crash may interrupt it at any later write.
+// It leaves either a run that is carried out, or nothing: never a run that no engine can drive. If
+// a caller learned that the run exists, it finds the run.
 func TestACreationSurvivesCollectionsOrIsUndone(t *testing.T) {
 	for _, cut := range []int{0, 1, 2, 3} {
 		for n := 1 + cut%apart(3); ; n += apart(3) {
@@ -157,8 +156,8 @@ func TestACreationSurvivesCollectionsOrIsUndone(t *testing.T) {
 	}
 }
 
-// A run that was recorded by a process which died before the run was admitted is carried out by the engine
-// that finds it, although others that shared its plan and its contents were deleted meanwhile.
+// A process recorded a run and died before the run was admitted. The engine that finds the run
+// carries it out, although other runs with the same plan and contents were deleted since.
 func TestARecordedRunKeepsWhatItNeeds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := overridden(t)
@@ -184,8 +183,8 @@ func (w *engineEnv) dyingAtAdmission() *fleet.Engine {
 	return w.engine(plan.Store(w.store), "dies")
 }
 
-// What an engine writes late of a run that was deleted while it was paused is
-// found by the following collections.
+// An engine that was paused writes late data of a run that was deleted. The following collections
+// find the data.
 func TestALatePageOfADeletedRunIsCollected(t *testing.T) {
 	w, e := overridden(t)
 	held := specOf("held", 0)
@@ -203,8 +202,8 @@ func TestALatePageOfADeletedRunIsCollected(t *testing.T) {
 	}
 }
 
-// Pages of the placement that no record names are collected; those of a commit
-// that is just being made are refused with it, and made again.
+// Pages of the placement that no record names are collected. If they belong to a commit in
+// progress, that commit is refused and made again.
 func TestPagesOfThePlacementThatNothingNamesAreCollected(t *testing.T) {
 	w, e := overridden(t)
 	for i := range 30 {

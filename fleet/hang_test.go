@@ -20,8 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stuck is the way to a member of which every call hangs, whatever its context
-// says.
+// stuck is a dialer with one member whose calls all hang, whatever their context.
 type stuck struct {
 	backend.Dialer
 	name      string
@@ -66,8 +65,8 @@ func completions(events []stages.Event, run string) map[string]time.Duration {
 	return out
 }
 
-// hundred runs a hundred clusters at once, of which hung, if not empty, hangs
-// until everything else is done and it is skipped.
+// hundred runs a hundred clusters at once. If hung is not empty, that cluster hangs until all
+// others are done and it is skipped.
 func hundred(t *testing.T, hung string) (done map[string]time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 100)
@@ -105,7 +104,7 @@ func hundred(t *testing.T, hung string) (done map[string]time.Duration) {
 	return done
 }
 
-// A cluster that hangs, even one that ignores that its time is over, delays no other cluster.
+// A hanging cluster delays no other cluster, even if it ignores the timeout of its calls.
 func TestHangingClusterDelaysOnlyItself(t *testing.T) {
 	t.Parallel()
 	want := hundred(t, "")
@@ -174,8 +173,8 @@ func (i hungInventory) WatchClusters(context.Context) iter.Seq2[struct{}, error]
 	}
 }
 
-// An engine ends soon after its context although a watch of the inventory
-// hangs, and carries its runs out meanwhile.
+// An engine ends soon after its context although a watch of the inventory hangs, and carries out
+// its runs until then.
 func TestHangingWatchDoesNotKeepTheEngine(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)

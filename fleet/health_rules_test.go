@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// phaseProber is healthy as [probed] is; its rules name the value of status.phase.
+// phaseProber reports health like [probed]; its rules name the value of status.phase.
 type phaseProber struct{ health.Prober }
 
 func (p phaseProber) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstructured.Unstructured) (health.Status, error) {
@@ -67,8 +67,8 @@ func TestTheHealthRulesOfAPlacementAreChecked(t *testing.T) {
 	}
 }
 
-// A run keeps the rules that its placement had when it was created, and an engine whose Prober evaluates none does
-// not take what kstatus says instead.
+// A run keeps the rules that its placement had when the run was created. An engine whose Prober
+// evaluates no rules does not fall back to kstatus.
 func TestARunWaitsForTheHealthRulesOfItsPlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 1)

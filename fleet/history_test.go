@@ -30,8 +30,8 @@ func ranBig(t *testing.T) *engineEnv {
 	return w
 }
 
-// The history of a run is what a follower tells of it, from any event on, and
-// another process reads the same.
+// The history of a run equals the events of a follower, from any event on, and another process
+// reads the same.
 func TestTheHistoryOfARunIsWhatFollowersAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ranBig(t)
@@ -49,8 +49,7 @@ func TestTheHistoryOfARunIsWhatFollowersAreTold(t *testing.T) {
 	})
 }
 
-// A history that is asked for in parts is told whole and once while the run goes
-// on.
+// A history that is read in parts during the run is complete and has each event once.
 func TestAHistoryGrows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
@@ -72,8 +71,8 @@ func TestAHistoryGrows(t *testing.T) {
 	})
 }
 
-// What is new is all that is read: the record alone where nothing is, and one
-// page more for the last events of a long run.
+// A history reads only new data: the record alone if there is nothing new, and one more page for
+// the last events of a long run.
 func TestAHistoryReadsOnlyWhatIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ranBig(t)
@@ -111,8 +110,7 @@ func TestAHistoryKnowsItsNumbers(t *testing.T) {
 	}
 }
 
-// The history of a placement says what was forgotten of it, and goes on with
-// what is kept.
+// The history of a placement reports forgotten events, and continues with the kept ones.
 func TestTheHistoryOfAPlacementIsTrimmed(t *testing.T) {
 	w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit, p.RunHistory = 1, 1 })
 	for i := range 200 {

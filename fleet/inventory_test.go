@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// hostile is an inventory of the clusters of another one, and of such of which it says
-// more than can be, or that cannot be clusters.
+// hostile returns an inventory that adds clusters with excessive data, or with names that cannot be
+// clusters, to those of inner.
 func hostile(inner backend.Inventory) backend.Inventory {
 	long := strings.Repeat("x", 1<<20)
 	labels := map[string]string{"environment": "staging"}
@@ -42,8 +42,8 @@ func hostile(inner backend.Inventory) backend.Inventory {
 	})
 }
 
-// What an inventory says of one cluster concerns that one: it is not picked, and says
-// why, and the others are planned as ever.
+// Excessive data about one cluster concerns only that cluster: it is not picked, with a reason, and
+// the others are planned as usual.
 func TestAnInventoryThatSaysTooMuchOfAClusterConcernsNoOther(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// What two snapshots of a placement differ in can be told from their items, and
-// an index that is not kept is an error that names those that are.
+// The items of two snapshots show their differences. The error for an unknown index names the kept
+// indexes.
 func TestItemsOfTwoSnapshotsCompare(t *testing.T) {
 	w := newEngineEnv(t)
 	e, ctx := w.engine(w.store, "one"), t.Context()

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// trimming is a placement of which the events are trimmed again and again.
+// trimming returns a placement whose events are trimmed again and again.
 func trimming(t *testing.T, runs int) (*engineEnv, *fleet.Engine) {
 	w, e := overridden(t)
 	for i := range runs {
@@ -57,8 +57,8 @@ func TestThePlacementsJournalIsTrimmed(t *testing.T) {
 	}
 }
 
-// A follower from every cursor reads exactly the rest after the journal was
-// trimmed, or is told how many events it missed and reads those that are kept.
+// After the journal was trimmed, a follower from every cursor reads exactly the remaining events.
+// If events are missing, it reports their number and reads the kept ones.
 func TestFollowFromBeforeWhatIsForgotten(t *testing.T) {
 	w, e := trimming(t, 20)
 	var all []string
@@ -102,8 +102,8 @@ func decisionsIn(all []string) (n int) {
 	return n
 }
 
-// readOn reads the events after a cursor, and how many are told to be missed;
-// nothing is told twice.
+// readOn returns the events after a cursor and the reported number of missed events. It checks that
+// nothing is delivered twice.
 func readOn(t *testing.T, e *fleet.Engine, cursor string) (read []string, missed int64) {
 	t.Helper()
 	f := must(e.Placement(ep).Follow(cursor))(t)
@@ -123,7 +123,7 @@ func readOn(t *testing.T, e *fleet.Engine, cursor string) (read []string, missed
 	return read, missed
 }
 
-// A follower that stops when it is told what it missed goes on behind that.
+// A follower that stops at the report of missed events continues behind it.
 func TestAMissIsToldOnceAcrossCursors(t *testing.T) {
 	w, e := trimming(t, 1)
 	_, cursor := collected(t, e, ep, "", 1)
@@ -142,9 +142,8 @@ func TestAMissIsToldOnceAcrossCursors(t *testing.T) {
 	}
 }
 
-// Whatever write of a collection a crash comes before or after, the events that
-// the placement's record commits can be read, and the next collection ends what
-// the first one began.
+// A crash before or after any write of a collection leaves all events readable that the placement's
+// record commits. The next collection completes the work.
 func TestACrashWhileAJournalIsTrimmed(t *testing.T) {
 	first, e := trimming(t, 41)
 	events, _ := collected(t, e, "", "", -1)
@@ -183,8 +182,7 @@ func (w *engineEnv) clone() *engineEnv {
 	return &out
 }
 
-// A follower that reads while the journal is trimmed, at any moment of that, is
-// told every event once.
+// A follower that reads at any moment while the journal is trimmed delivers every event once.
 func TestFollowWhileAJournalIsTrimmed(t *testing.T) {
 	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
 		w, e := trimming(t, 20)
@@ -215,8 +213,8 @@ func TestFollowWhileAJournalIsTrimmed(t *testing.T) {
 	})
 }
 
-// A follower that reads while nothing but the trimming of a journal happens, at
-// any moment, goes on as if nothing had been there before.
+// A follower that reads at any moment while the journal is only trimmed continues as if the trimmed
+// events had never existed.
 func TestFollowWhileAJournalIsOnlyTrimmed(t *testing.T) {
 	first, e := overridden(t)
 	historyOf(t, e, 40)
