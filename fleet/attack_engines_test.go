@@ -175,7 +175,8 @@ func (s *randomAttack) live(ctx context.Context, name string, rule faulty.Rule, 
 	stop()
 }
 
-// decide is the authority: it answers rarely, and may claim an identity that is not its own.
+// decide is the authority: it answers rarely, and sets fields that the engine must set, such as the
+// time and the binding.
 func (s *randomAttack) decide(_ context.Context, r approval.Request) (approval.Decision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

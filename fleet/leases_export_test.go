@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// ShiftLease returns the record of a run or of a session with its lease ending later; any other
-// record as it is.
+// ShiftLease returns the record of a run or a session with a later end of its lease, and any other
+// record unchanged.
 func ShiftLease(rec backend.Record, by time.Duration) []byte {
 	if strings.HasPrefix(rec.Key, record.EnginesPrefix) {
 		var session record.Engine

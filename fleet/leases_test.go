@@ -41,8 +41,8 @@ func (w *engineEnv) waitFor(name string, wait time.Duration) {
 	w.create(host, fleet.RunSpec{Name: name, Placement: name, Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: wait})})
 }
 
-// Leases tells of every run that has not ended, or whose end was not seen to,
-// who has it and until when; a damaged record hides no other.
+// Leases lists the holder and the end of the lease for every run that has not ended, or whose end
+// is not recorded. A damaged record hides no other run.
 func TestLeasesTellWhoHoldsWhat(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,8 +87,8 @@ func TestLeasesTellWhoHoldsWhat(t *testing.T) {
 	})
 }
 
-// Times that do not fit together are refused, each with what would be right;
-// the times that are left out fit those that are given.
+// Inconsistent times are refused, each with a valid value. The defaults of omitted times are
+// consistent with the given times.
 func TestTimesOfLeasesMustFitTogether(t *testing.T) {
 	config := func(lease, skew, call time.Duration) fleet.Config {
 		return fleet.Config{Store: memory.NewStore(), Inventory: memory.NewFleet(), Dialer: memory.NewFleet(), Lease: lease, Skew: skew, CallTimeout: call}
@@ -125,9 +125,8 @@ func TestTimesOfLeasesMustFitTogether(t *testing.T) {
 	}
 }
 
-// clockStore is a store as an engine sees it whose clock is ahead by so much:
-// what it says about time is that much later for the others, and the other way
-// round.
+// clockStore shows a store to an engine whose clock is ahead by a fixed time. Times that the engine
+// writes are that much later for other engines, and times that it reads are that much earlier.
 type clockStore struct {
 	backend.Watcher
 	ahead time.Duration

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// churn runs four clusters one after the other, each of which is ready a minute
-// after it was applied, and calls meanwhile while c00 is not ready.
+// churn runs four clusters one after the other. Each is ready a minute after it was applied. churn
+// calls meanwhile while c00 is not ready.
 func churn(t *testing.T, meanwhile func(w *engineEnv), then func(w *engineEnv, e *fleet.Engine, feed *feed)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -78,8 +78,8 @@ func TestClusterRemovedDuringARun(t *testing.T) {
 	}
 }
 
-// A cluster that left is named by the next plan, and once that has completed it has nothing that counts, until it comes back
-// and is brought what is to be there.
+// The next plan names a cluster that left the inventory. After that plan has completed, the binding
+// of the cluster is empty until the cluster comes back and is updated.
 func TestAClusterThatLeftIsNamedByOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)

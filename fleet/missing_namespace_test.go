@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// An object whose namespace is not selected is a warning of the plan. Where a cluster does not have the namespace
-// either, the cluster's message names it, and the run goes on when it is there.
+// An object whose namespace is not selected causes a warning of the plan. If a cluster does not
+// have the namespace either, the cluster's message names it, and the run continues after it exists.
 func TestANamespaceThatIsMissing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) {

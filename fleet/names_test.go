@@ -49,8 +49,8 @@ func TestT20HostileNamesAreRefused(t *testing.T) {
 	}
 }
 
-// An inventory is not trusted: a cluster of a hostile name is left out, which the plan
-// says, nothing is written of it, and the others are planned.
+// An inventory is not trusted: a cluster with a hostile name is left out with a warning of the
+// plan, nothing is written about it, and the other clusters are planned.
 func TestT20HostileClustersAreNotPlanned(t *testing.T) {
 	for _, name := range hostileNames() {
 		w, e := declared(t, nil)
@@ -90,18 +90,18 @@ func TestT20HostileNamesAreNotPlanned(t *testing.T) {
 	}
 }
 
-// accepted reports whether an engine takes both parts of a key.
+// accepted reports whether an engine accepts both parts of a key.
 func accepted(name, id string) bool {
 	p := tutorialPlacement()
 	p.Name = name
 	return p.Validate() == nil && backend.ValidateKey(id) == nil && !strings.Contains(id, "/")
 }
 
-// single are the kinds of which a name has one record.
+// single are the kinds with one record for each name.
 var single = map[string]bool{"placement": true, "run": true, "plan": true}
 
-// FuzzT20KeysDoNotCollide: records of names that are accepted have keys of their
-// own, and what is listed of one never has what is another's.
+// FuzzT20KeysDoNotCollide: records with accepted names have unique keys, and a list of one record's
+// keys never contains another record's key.
 func FuzzT20KeysDoNotCollide(f *testing.F) {
 	for _, seed := range [][4]string{{"x", "1", "x", "2"}, {"x", "1", "x-1", "1"}, {"x", "y", "xy", "y"}, {"x", "1-2", "x-1", "2"}, {"a", "0", "a0", "0"}} {
 		f.Add(seed[0], seed[1], seed[2], seed[3])
@@ -146,9 +146,8 @@ func (w *engineEnv) dotted(e *fleet.Engine, name string) {
 	must(e.CreateRun(w.t.Context(), fleet.RunSpec{Name: name, Placement: name, Strategy: tutorialStrategy()}))(w.t)
 }
 
-// Placements and runs whose names are subdomains go through everything that a
-// name is part of: keys, the ledger, annotations, field managers, requests and
-// streams; and none is taken for another one of which it is the beginning.
+// Placements and runs with subdomains as names work everywhere: in keys, the ledger, annotations,
+// field managers, requests and streams. None is confused with another whose name it begins.
 func TestNamesMayHaveDots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
@@ -199,7 +198,7 @@ func (w *engineEnv) approveDotted(e *fleet.Engine, name string) {
 	}
 }
 
-// wantDotted checks what a placement left on a member and in the store.
+// wantDotted checks the data of a placement on a member and in the store.
 func (w *engineEnv) wantDotted(e *fleet.Engine, name string) {
 	w.t.Helper()
 	if l := ledgerOf(w.fleet.Cluster("member1"), name); l.Run != name || l.Phase != "Applied" {

@@ -29,9 +29,9 @@ func ofNamespace(more ...snapshot.Selector) fleet.Placement {
 
 var envelopesOfNamespace = snapshot.Selector{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "test-namespace"}
 
-// What a placement of a namespace selects, what is in its envelopes, and what stands
-// in another namespace is refused where its authors may not create it; a placement of
-// an administrator brings what exists and what is in the envelopes that it selects.
+// A placement of a namespace may not select objects, use envelopes with objects, or reach objects
+// in other namespaces that its authors may not create. An administrator's placement brings existing
+// objects and the contents of the envelopes that it selects.
 func TestANamespacedPlacementMayNotCarryRoles(t *testing.T) {
 	w := newEngineEnv(t)
 	e := w.engine(w.store, "one")
@@ -55,7 +55,7 @@ func TestANamespacedPlacementMayNotCarryRoles(t *testing.T) {
 		_, err := e.CreateRun(t.Context(), specOf("r", 0))
 		return err
 	}, "snapshot example-placement-0-snapshot has Namespace.v1 test-namespace", "Config.NamespaceRules")
-	// An engine whose rules came after the placement takes no snapshot of it.
+	// An engine with rules that are newer than the placement takes no snapshot of it.
 	lax := w.newEngine(fleet.Config{Name: "lax", NamespaceRules: &snapshot.Rules{}})
 	must(0, lax.PutPlacement(t.Context(), ofNamespace(snapshot.Selector{Group: rbac, Version: "v1", Kind: "RoleBinding", Namespace: "test-namespace"})))(t)
 	refused(t, w.store, "a role that was declared before", capture, "selectors[1].kind: Forbidden: RoleBinding."+rbac)
@@ -99,8 +99,8 @@ func TestAnOverrideOfANamespaceMayNotChangeRoles(t *testing.T) {
 	})
 }
 
-// What an envelope of a namespace brought once is not rolled out when its authors may
-// not bring it any more.
+// The contents of an envelope of a namespace are not rolled out again after its authors have lost
+// the right to bring them.
 func TestWhatAnEnvelopeBroughtIsNotRolledOutUnderStricterRules(t *testing.T) {
 	w := newEngineEnv(t)
 	e := w.engine(w.store, "one")

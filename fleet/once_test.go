@@ -35,7 +35,8 @@ func job(image string, ttl int64) *unstructured.Unstructured {
 // jobController runs the Job of member2 as the controllers of a cluster would.
 type jobController struct {
 	w *engineEnv
-	// takes is how long a Job runs, stays how long it is there afterwards; negative for ever.
+	// takes is the running time of a Job, stays its lifetime after that; a negative value means
+	// forever.
 	takes, stays time.Duration
 	// failing are the images whose Jobs fail.
 	failing []string
@@ -220,7 +221,7 @@ func TestAJobThatFailedAndIsGoneRunsAgainByARunOnly(t *testing.T) {
 	})
 }
 
-// A Job without a time to live that a client deletes is put back, unless it was seen to succeed.
+// A Job without a time to live that a client deletes is restored, unless its success was observed.
 func TestAJobThatAClientDeletesIsPutBackUnlessItSucceeded(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes   time.Duration

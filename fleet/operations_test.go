@@ -70,9 +70,9 @@ func (s *operationStore) WriteAll(ctx context.Context, writes []backend.Write) (
 	return s.Store.WriteAll(ctx, writes)
 }
 
-// TestStoreOperationsOfARun holds how many reads and writes a run of three clusters in one
-// stage without gates makes, from CreateRun to the end of Wait and of what follows from the
-// run's end. The fewest of five runs count: now and then two goroutines meet otherwise.
+// TestStoreOperationsOfARun limits the number of reads and writes of a run of three clusters in one
+// stage without gates, from CreateRun to the end of Wait and of the work after the run's end. It
+// counts the best of five runs, because goroutines sometimes interleave differently.
 func TestStoreOperationsOfARun(t *testing.T) {
 	const bound = 26 // the last one reads whether the run is rolled back
 	var fewest []string
@@ -102,7 +102,7 @@ func operationsOfARun(t *testing.T) (calls []string) {
 		must(e.Placement("example-placement").Capture(t.Context()))(t)
 		defer running(t, e)()
 		time.Sleep(time.Minute)
-		s.taken() // what the engine reads when it begins
+		s.taken() // the reads of an engine at its start
 		must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "run", Placement: "example-placement", Strategy: oneStage()}))(t)
 		must(e.Run("run").Wait(t.Context()))(t)
 		time.Sleep(time.Minute)

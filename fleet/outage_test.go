@@ -60,8 +60,8 @@ func flaky(t *testing.T, from, to time.Duration, match func(faulty.Call) bool) (
 	return members, took, calls
 }
 
-// A store that fails for ten seconds, or a minute, or only in what it writes
-// or lists, costs that time and little work.
+// A store that fails for ten seconds or a minute, or only for writes or lists, costs that time and
+// little work.
 func TestFailingStoreOnlyDelays(t *testing.T) {
 	t.Parallel()
 	none := func(faulty.Call) bool { return false }

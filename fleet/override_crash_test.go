@@ -27,8 +27,8 @@ func withVersions(version string) fleet.Placement {
 	return p
 }
 
-// overrideStory brings a snapshot with overrides, then one of which only the
-// overrides are others, and goes back to the first.
+// overrideStory brings a snapshot with overrides, then a snapshot that differs only in the
+// overrides, and then goes back to the first.
 var overrideStory = crashScenario{
 	placement: ep,
 	runs:      []string{"first", "second", "back"},
@@ -54,8 +54,8 @@ var overrideStory = crashScenario{
 	sparse:  true,
 }
 
-// What overrides make of a snapshot for each cluster is stored before a run is, and
-// a rollback brings back the overrides of its index, whichever write goes wrong.
+// The rendered overrides of each cluster are stored before a run is, and a rollback restores the
+// overrides of its index, whichever write fails.
 func TestCrashAtEveryWriteOfOverrides(t *testing.T) {
 	t.Parallel()
 	want := overrideStory.undisturbed(t)

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A rollback brings back what its index contained, the overrides as they were
-// included, whatever they have become since.
+// A rollback restores the content of its index, including the overrides of that time, whatever the
+// overrides are now.
 func TestRollbackRestoresOverrides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "old")} })
@@ -38,8 +38,7 @@ func TestRollbackRestoresOverrides(t *testing.T) {
 	})
 }
 
-// The plan has what each cluster gets; what is the same for several clusters is
-// stored once.
+// The plan has the content of each cluster. Content that several clusters share is stored once.
 func TestVariantsAreStoredOnce(t *testing.T) {
 	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
 	w.capture(e, "v0")
@@ -69,8 +68,8 @@ func TestVariantsAreStoredOnce(t *testing.T) {
 	}
 }
 
-// A rule that cannot be carried out is told with the override, the rule, the
-// object and every cluster, before anything is written.
+// The error of a rule that cannot be applied names the override, the rule, the object and every
+// cluster, and nothing is written.
 func TestRenderErrorsNameEverything(t *testing.T) {
 	for what, change := range map[string]func(*placement.Override){
 		"a path that is not there": func(o *placement.Override) { o.Rules[0].Patches[0].Path = "/data/nope/deeper" },
@@ -94,8 +93,7 @@ func TestRenderErrorsNameEverything(t *testing.T) {
 	}
 }
 
-// A failure that many clusters have in common is told once, and does not grow with
-// the fleet.
+// A failure that many clusters share is reported once, and its text does not grow with the fleet.
 func TestRenderProblemsArePutTogether(t *testing.T) {
 	o := replaceFor("canary", `${MEMBER-CLUSTER-LABEL-KEY-none}`)
 	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{o} })
@@ -110,7 +108,8 @@ func TestRenderProblemsArePutTogether(t *testing.T) {
 	refused(t, w.store, "a run", func() error { return err }, "clusters caa, cab,", "and 492 more: ConfigMap test-namespace/test-cm: override test-namespace/o", `no label "none"`)
 }
 
-// What fails is told for each cluster, and whether an override does not apply or what it makes of the object is refused.
+// The error has the failure of each cluster. It distinguishes an override that cannot be applied
+// from an override whose result is refused.
 func TestARenderingErrorHasEachCluster(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change  func(*placement.Override)

@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// wantOwnerError checks that an error names the owner of the tutorial's placement and the one that was expected.
+// wantOwnerError checks that an error names the owner of the tutorial's placement and the expected
+// owner.
 func wantOwnerError(t *testing.T, what string, err error, want, have string) {
 	t.Helper()
 	text := "placement " + ep + " belongs to " + ownerText(have) + " and not to " + ownerText(want) + ": delete it first, or choose another name"
@@ -61,7 +62,8 @@ func TestADeletionOfAnotherOwnersPlacement(t *testing.T) {
 	})
 }
 
-// A placement keeps its owner: another one cannot declare the name, and the owner can change everything else.
+// A placement keeps its owner: another owner cannot declare the name, and the owner can change
+// everything else.
 func TestAPlacementKeepsItsOwner(t *testing.T) {
 	for _, owner := range []string{"", "one"} {
 		_, e := declared(t, func(p *fleet.Placement) { p.Owner = owner })

@@ -18,7 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// placedOn yields what [fleet.PlacementView.Placed] does, or the error of a placement that cannot be read.
+// placedOn yields the clusters of [fleet.PlacementView.Placed], or the error of an unreadable
+// placement.
 func placedOn(t testing.TB, e *fleet.Engine, name string) iter.Seq2[fleet.PlacedCluster, error] {
 	return func(yield func(fleet.PlacedCluster, error) bool) {
 		v, err := e.Placement(name).View(t.Context())
@@ -30,7 +31,7 @@ func placedOn(t testing.TB, e *fleet.Engine, name string) iter.Seq2[fleet.Placed
 	}
 }
 
-// viewOf returns a placement as it is now.
+// viewOf returns the current view of a placement.
 func viewOf(t testing.TB, e *fleet.Engine, name string) *fleet.PlacementView {
 	t.Helper()
 	v, err := e.Placement(name).View(t.Context())
@@ -46,9 +47,8 @@ func irreversible(t testing.TB, e *fleet.Engine, name string) []int {
 	return viewOf(t, e, name).Irreversible()
 }
 
-// wantPlaced checks what clusters have, but for times and what they got, of which
-// it checks that they are there where the cluster has anything that a run brought
-// which is kept.
+// wantPlaced checks the snapshots of clusters. It ignores times and digests, but checks that they
+// are set if a kept run brought the cluster anything.
 func (w *engineEnv) wantPlaced(known bool, want ...fleet.PlacedCluster) {
 	w.t.Helper()
 	var got []fleet.PlacedCluster
@@ -66,8 +66,7 @@ func (w *engineEnv) wantPlaced(known bool, want ...fleet.PlacedCluster) {
 	}
 }
 
-// What clusters have is known while a run is under way, when it has ended, and when
-// it is forgotten.
+// The content of clusters is known during a run, after its end, and after it is forgotten.
 func TestWhatClustersHave(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.RunHistory = 1 })
@@ -106,7 +105,8 @@ func TestWhatClustersHave(t *testing.T) {
 	})
 }
 
-// A cluster that is cleaned has nothing, from then on; one that is left has.
+// A cleaned cluster has nothing from then on. A cluster that the run could not clean keeps its
+// binding.
 func TestWhatClustersHadBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -135,8 +135,8 @@ func TestWhatClustersHadBefore(t *testing.T) {
 	})
 }
 
-// The policy is that of the run that came to a cluster last, also once its record is deleted; a change of how many
-// clusters a policy picks makes no other one.
+// The policy is that of the last run that proved a cluster's content, even after its record is
+// deleted. A change of the number of clusters makes no new policy.
 func TestTheRunOfWhichPolicyCameToClustersLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -176,7 +176,7 @@ func TestTheRunOfWhichPolicyCameToClustersLast(t *testing.T) {
 	})
 }
 
-// The UID and the digest are those of the plan that brought what a cluster has.
+// The UID and the digest come from the plan that brought the cluster its content.
 func TestWhatClustersGot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// A placement's record is read each time that a view is asked for, whether or not it was decoded
-// before: what became of it is noticed. What was returned is the host's.
+// Each view reads a placement's record again, whether or not it was decoded before, so changes are
+// noticed. The host may change the returned values.
 func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "a")

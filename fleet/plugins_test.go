@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// fickle plugs panic as long as they are told to.
+// fickle makes plug-ins panic while panics is set.
 type fickle struct {
 	panics atomic.Bool
 	times  atomic.Int32
@@ -91,8 +91,8 @@ var plugs = map[string]func(w *engineEnv, f *fickle, cfg *fleet.Config){
 	},
 }
 
-// Threat T23: a plug-in that panics takes neither the host nor the engine along.
-// What needs it waits, or fails and is tried again; everything else goes on.
+// Threat T23: a plug-in that panics crashes neither the host nor the engine. Work that needs the
+// plug-in waits, or fails and is retried; everything else continues.
 func TestT23PanickingPluginsOfAnEngine(t *testing.T) {
 	for role, plug := range plugs {
 		t.Run(role, func(t *testing.T) {
@@ -134,8 +134,8 @@ func TestT23PanickingPluginsOfAnEngine(t *testing.T) {
 	}
 }
 
-// ask calls what asks a plug-in that panics: the error says so, and nothing of
-// what it panicked with.
+// ask makes a call that needs a plug-in which panics. The error names the plug-in, but does not
+// contain the value of the panic.
 func (f *fickle) ask(w *engineEnv, e *fleet.Engine, role string) {
 	if role != "inventory" && role != "source" {
 		return

@@ -23,8 +23,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// choosy is an updater that is asked beforehand. It reads what it brings, and reports
-// what it is told to.
+// choosy is an updater with a preflight. It reads the content that it brings, and returns
+// configured reports.
 type choosy struct {
 	mu      sync.Mutex
 	asked   [][]backend.Intent
@@ -68,7 +68,7 @@ func (u *choosy) Observe(ctx context.Context, a backend.Assignment) (backend.Pro
 	return u.Update(ctx, a)
 }
 
-// take returns what was asked since, as clusters with what each is to get.
+// take returns the intents since the last call, as maps from clusters to their content.
 func (u *choosy) take() (out []map[string]string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -114,7 +114,7 @@ func overriding() fleet.Placement {
 	return p
 }
 
-// asking runs a scenario in which u is asked about three clusters.
+// asking runs a scenario with u as the updater of three clusters.
 func asking(t *testing.T, u *choosy, scenario func(*testing.T, *engineEnv, *fleet.Engine)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 3)
@@ -217,7 +217,8 @@ func TestAPlanThatIsRefusedIsNotRecorded(t *testing.T) {
 				is(t, e, "r1", stages.Completed)
 				w.fleet.Add(placement.Cluster{Name: "c09"})
 				u.answer = tc.answer
-				// The session of an engine without leases goes at some moment, whatever is planned.
+				// The session of an engine without leases is deleted at some time, independent of
+				// any plan.
 				stored := func() []string {
 					return slices.DeleteFunc(w.keys(""), func(key string) bool { return strings.HasPrefix(key, "engine/") })
 				}

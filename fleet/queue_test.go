@@ -17,11 +17,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// held is a store in which some calls wait, once it is told so, until they are let go.
+// held is a store that blocks some calls, while on is set, until they are released.
 type held struct {
 	backend.Store
-	// gets and puts begin the keys that wait to be returned, and to be written; what
-	// never begins is left to others.
+	// gets is the prefix of the keys whose reads block before they return, puts the prefix of the
+	// keys whose writes block. Writes of keys with the prefix never fail with a conflict.
 	gets, puts, never string
 	on                atomic.Bool
 	waits, let        chan struct{}
@@ -75,7 +75,7 @@ func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 		time.Sleep(time.Minute)
 
 		waits.on.Store(true)
-		<-waits.waits // the waiting run has read that r1 goes on
+		<-waits.waits // the waiting run has read that r1 is unfinished
 		drives.on.Store(true)
 		must(one.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
 		<-drives.waits // r1 has ended, and its engine is about to take that in
@@ -96,8 +96,8 @@ func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 	})
 }
 
-// A failed run that is started again has the placement from then on, also while
-// this is not saved yet: a run that is created meanwhile waits.
+// A failed run that is retried has the placement from then on, even before this is saved: a run
+// that is created in this time waits.
 func TestRestartAndNewRunDoNotOverlap(t *testing.T) {
 	t.Parallel()
 	for slow := 1; slow <= 4; slow++ {
@@ -147,8 +147,8 @@ func TestRestartAndNewRunDoNotOverlap(t *testing.T) {
 	}
 }
 
-// Where a second run is rejected, one whose creator died before it was admitted
-// does not start later, when the placement is free, and costs little.
+// A second run is rejected. If its creator died before its admission, the run does not start later,
+// when the placement is free, and costs little.
 func TestRejectedRunDoesNotStartLater(t *testing.T) {
 	t.Parallel()
 	rejected := 0

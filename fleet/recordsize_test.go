@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// sizedStore keeps the size of the largest value that was put under each kind of
-// key, which is its first segment.
+// sizedStore records the size of the largest value for each kind of key. The kind is the first
+// segment of the key.
 type sizedStore struct {
 	backend.Store
 	mu   sync.Mutex
@@ -34,9 +34,8 @@ func (s *sizedStore) Put(ctx context.Context, key string, value []byte, prev bac
 	return s.Store.Put(ctx, key, value, prev)
 }
 
-// refusing is an updater of which three clusters in ten refuse what it brings, if
-// any does, none of them beside another, each for a reason of its own that is
-// longer than what is kept.
+// refusing is an updater. If refuse is set, three clusters in ten refuse their content. None of
+// them is adjacent to another, and each has its own reason, which is longer than the kept part.
 type refusing struct {
 	storebench.Instant
 

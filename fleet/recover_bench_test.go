@@ -20,10 +20,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// BenchmarkRecover opens a bolt store in which a run over so many clusters is
-// half done, and drives the run until its next step is committed: the file is
-// read and checked, the lease taken, the plan read and checked, and what has
-// come of a cluster saved.
+// BenchmarkRecover opens a bolt store with a half-done run over many clusters, and drives the run
+// until its next step is committed. It reads and verifies the file, takes the lease, reads and
+// verifies the plan, and saves the result of a cluster.
 func BenchmarkRecover(b *testing.B) {
 	for _, n := range []int{10_000, 100_000} {
 		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) { benchmarkRecover(b, n) })
@@ -58,7 +57,7 @@ func benchmarkRecover(b *testing.B, clusters int) {
 	b.ReportMetric(float64(size)/(1<<20), "file-MiB")
 }
 
-// halfDone returns the file of a store in which a run is half done.
+// halfDone returns the file of a store with a half-done run.
 func halfDone(b *testing.B, fl *memory.Fleet, src *memory.Source) []byte {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "state.db")
@@ -92,7 +91,7 @@ func halfDone(b *testing.B, fl *memory.Fleet, src *memory.Source) []byte {
 	return image
 }
 
-// writeSynced writes a file that is on the disk, as one is that a process finds.
+// writeSynced writes a file and syncs it to disk, as a restarted process finds it.
 func writeSynced(b *testing.B, path string, content []byte) {
 	b.Helper()
 	f, err := os.Create(path)

@@ -67,10 +67,9 @@ func (c *countedConn) Apply(ctx context.Context, obj *unstructured.Unstructured,
 	return c.ConnWatcher.Apply(ctx, obj, o)
 }
 
-// An update of a cluster makes two requests more than to read its objects and to apply
-// those that changed: the intent, and its end. The ledger is read by the
-// first one of a process. One that finds nothing to do makes one, reads the objects,
-// and applies nothing.
+// An update of a cluster makes two requests besides the reads of its objects and the applies of
+// changed ones: the intent, and its end. The first update of a process also reads the ledger. An
+// update without changes makes one request, reads the objects, and applies nothing.
 func TestAnUpdateMakesTwoRequestsMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, setup := declared(t, nil)
@@ -98,8 +97,8 @@ func TestAnUpdateMakesTwoRequestsMore(t *testing.T) {
 	})
 }
 
-// A ledger that another engine has written since is found to be out of date, and read: what an engine keeps
-// of it is never what counts.
+// If another engine has written a ledger since, the engine notices that its copy is outdated and
+// reads the ledger. A kept copy is never authoritative.
 func TestAKeptLedgerIsNeverTrusted(t *testing.T) {
 	ledger := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "slipway-system", Name: ep}
 	for what, meddle := range map[string]func(w *engineEnv){

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// ranked is an environment of clusters a to e, of which the first has the most nodes.
+// ranked returns an environment of clusters a to e, of which a has the most nodes.
 func ranked(t *testing.T) *engineEnv {
 	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value"))
@@ -60,8 +60,8 @@ func bringsTo(s fleet.Status) (out []string) {
 	return out
 }
 
-// Whatever write of a run's creation is the last of a process, what the run is to
-// be brought to stays picked, though by then other clusters have become better.
+// Whichever write of a run's creation is the last of a process, the planned clusters of the run
+// stay picked, even if other clusters have become better since.
 func TestPickNSurvivesACrash(t *testing.T) {
 	for n, done := 1, false; !done; n += apart(3) {
 		synctest.Test(t, func(t *testing.T) {
@@ -94,8 +94,8 @@ func TestPickNSurvivesACrash(t *testing.T) {
 	}
 }
 
-// The same of a run that catches up, whose plan does not say what else is picked,
-// and with a collection in between.
+// The same for a catch-up run, whose plan does not list the other picked clusters, and with a
+// collection in between.
 func TestACatchUpOfPickNSurvivesACrash(t *testing.T) {
 	for n, done := 1, false; !done; n++ {
 		synctest.Test(t, func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestACatchUpOfPickNSurvivesACrash(t *testing.T) {
 			done = !plan.Crashed()
 			w.rank("e", "d", "c", "a")
 			e = w.engine(w.store, "lives again")
-			for _, spare := range []string{"spare-0", "spare-1", "spare-2"} { // each deletion collects what is garbage
+			for _, spare := range []string{"spare-0", "spare-1", "spare-2"} { // each deletion collects garbage
 				if err := e.Run(spare).Delete(ctx, forced); err != nil {
 					t.Fatal(err)
 				}

@@ -24,9 +24,9 @@ import (
 
 var updateSelections = flag.Bool("update-selections", false, "rewrite the expected output of the scripts of selections")
 
-// The scripts of selections: a line that is not indented is a directive, the
-// indented lines after it are what comes of it. Run it with -update-selections to
-// write these again, and review the difference.
+// The scripts of selections: a line without indentation is a directive, and the indented lines
+// after it are its output. Run it with -update-selections to write the output again, and review the
+// difference.
 func TestSelectionScripts(t *testing.T) {
 	files, err := filepath.Glob("testdata/selections/*.txt")
 	if err != nil || len(files) == 0 {
@@ -52,7 +52,7 @@ func TestSelectionScripts(t *testing.T) {
 	}
 }
 
-// playSelections returns a script with what really comes of it.
+// playSelections returns a script with its actual output.
 func playSelections(t *testing.T, text string) string {
 	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet()}
 	w.source = memory.NewSource(namespace("test-namespace"), configMap("test-cm", "value"))
@@ -91,7 +91,7 @@ func (s *selectionScript) say(format string, args ...any) {
 	}
 }
 
-// restart goes on with a new engine on the same store.
+// restart continues with a new engine on the same store.
 func (s *selectionScript) restart() {
 	if s.stop != nil {
 		s.stop()
@@ -147,7 +147,7 @@ func (s *selectionScript) do(directive string, args []string) error {
 	return fmt.Errorf("there is no directive %q", directive)
 }
 
-// report adds a cluster, or changes what the inventory says of it.
+// report adds a cluster, or changes its entry in the inventory.
 func (s *selectionScript) report(name string, words []string) {
 	if s.fleet.Cluster(name) == nil {
 		s.fleet.Add(placement.Cluster{Name: name})
@@ -216,7 +216,7 @@ func (s *selectionScript) tell(r *fleet.Resolution, err error) error {
 	return nil
 }
 
-// decided says what a selection is, and whether it is another one.
+// decided prints a selection, and whether it differs from the last one.
 func (s *selectionScript) decided(d placement.Selection) {
 	same := "another selection"
 	if d.Digest == s.last.Digest {
@@ -243,7 +243,7 @@ func (s *selectionScript) run(directive, name string) error {
 	return s.came(name, err)
 }
 
-// came says what a run came to, once it has ended.
+// came prints the result of a run after it has ended.
 func (s *selectionScript) came(name string, err error) error {
 	if err == nil {
 		_, err = s.e.Run(name).Wait(s.t.Context())

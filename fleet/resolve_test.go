@@ -25,7 +25,7 @@ func (w *engineEnv) selections() (out []string) {
 	return out
 }
 
-// wantSelection checks what Resolve returns, and that a view has it.
+// wantSelection checks the result of Resolve, and that a view has the same.
 func wantSelection(t *testing.T, e *fleet.Engine, index int, clusters ...string) placement.Selection {
 	t.Helper()
 	d := must(e.Placement(ep).Resolve(t.Context()))(t)
@@ -38,8 +38,8 @@ func wantSelection(t *testing.T, e *fleet.Engine, index int, clusters ...string)
 	return d.Selection
 }
 
-// A placement is decided without a run. What changes the clusters is told, an
-// edited policy counts one further, and nothing is written where nothing changed.
+// A selection needs no run. A change of the clusters causes an event, a changed policy increases
+// the index, and nothing is written without a change.
 func TestASelectionNeedsNoRun(t *testing.T) {
 	w, e := declared(t, nil)
 	before := viewOf(t, e, ep)
@@ -67,8 +67,8 @@ func TestASelectionNeedsNoRun(t *testing.T) {
 	}
 }
 
-// The selection that a run is made of is recorded with its clusters; one that was
-// recorded before is not told again.
+// The selection of a run is recorded with its clusters. A selection that was recorded before causes
+// no second event.
 func TestARunRecordsItsSelection(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
@@ -83,7 +83,7 @@ func TestARunRecordsItsSelection(t *testing.T) {
 	}
 }
 
-// A selection of many clusters is paged, and what is not the last one is garbage.
+// A selection of many clusters is stored in pages, and all selections except the last are garbage.
 func TestASelectionIsPaged(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
@@ -107,8 +107,8 @@ func TestASelectionIsPaged(t *testing.T) {
 	wantSelection(t, e, 1, "member2")
 }
 
-// A crash at any write leaves the selection before or the new one, whole; it is
-// made and told once.
+// A crash at any write leaves either the old or the new selection, complete. It is made and
+// reported once.
 func TestASelectionSurvivesACrash(t *testing.T) {
 	for n := 1; ; n++ {
 		w, e := declared(t, nil)

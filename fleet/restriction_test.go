@@ -12,9 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// What the host forbids is refused when a placement is declared, with everything
-// else that is wrong with it; and what was frozen before it was forbidden is refused
-// when a run is planned, and has started nothing.
+// If the host forbids an override, the declaration of the placement is refused, together with its
+// other problems. If the override was frozen before, the planning of a run is refused, and nothing
+// starts.
 func TestAHostForbidsOverrides(t *testing.T) {
 	w, before := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "mine")} })
 	w.capture(before, "v0")
@@ -40,8 +40,8 @@ func TestAHostForbidsOverrides(t *testing.T) {
 	}
 }
 
-// A run that catches up is planned too: what a cluster that joined would get is
-// refused, and what others have of it stays.
+// A catch-up run is planned too: forbidden content is refused for a cluster that joined, and other
+// clusters keep theirs.
 func TestACatchUpBringsNothingForbidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "mine")} })

@@ -15,8 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// refuseSettings has the members named refuse what is applied, all others take
-// it.
+// refuseSettings makes the named members refuse applies, and all others accept them.
 func (w *engineEnv) refuseSettings(refusing ...string) {
 	for _, name := range []string{"c00", "c01"} {
 		w.fleet.Cluster(name).Refuse(func(o *unstructured.Unstructured) error {
@@ -41,15 +40,15 @@ func (w *engineEnv) rollOut(e *fleet.Engine, n int) {
 	}
 }
 
-// However long one cluster cannot be updated, what is kept stays bounded: what
-// that cluster has is, until it has something else or has left the fleet.
+// However long one cluster cannot be updated, the number of kept snapshots is bounded. The snapshot
+// of that cluster is kept until the cluster has another one or has left the fleet.
 func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
 	// last is the last run while one cluster fails.
 	last := sampled(40) + 1
 	for what, c := range map[string]struct {
 		recover func(*engineEnv, *fleet.Engine)
 		want    []int
-		// later is what is kept after one more run that reaches all.
+		// later are the kept snapshots after one more run that reaches all clusters.
 		later []int
 	}{
 		"it is caught up with": {func(w *engineEnv, e *fleet.Engine) {

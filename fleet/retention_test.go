@@ -59,8 +59,8 @@ func TestTenSnapshotsAreKept(t *testing.T) {
 	}
 }
 
-// The history limit never drops what a run, a cluster or a rollback needs, and
-// what nothing needs any more is gone from the store.
+// The history limit never drops a snapshot that a run, a cluster or a rollback needs. Unneeded
+// snapshots are deleted from the store.
 func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 3 })
@@ -70,7 +70,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 			w.capture(e, fmt.Sprint("v", i))
 		}
 		ranTo(t, e, specOf("whole-1", 1), stages.Completed)
-		ranTo(t, e, specOf("whole-2", 2), stages.Completed) // 1 is what a rollback goes back to
+		ranTo(t, e, specOf("whole-2", 2), stages.Completed) // a rollback restores snapshot 1
 		for i := 3; i < 8; i++ {
 			w.capture(e, fmt.Sprint("v", i))
 		}
@@ -82,7 +82,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		failing := specOf("failing", 6)
 		failing.Strategy.Profile = stages.ClusterUpdate
 		w.fleet.Cluster("member2").Refuse(func(*unstructured.Unstructured) error { return errStoreDown })
-		ranTo(t, e, failing, stages.Failed) // member1 has 6 by now
+		ranTo(t, e, failing, stages.Failed) // member1 has snapshot 6 at this point
 		w.fleet.Cluster("member2").Refuse(nil)
 		w.fleet.Hang("member3", true)
 		must(e.CreateRun(ctx, specOf("active", 7)))(t)
@@ -97,7 +97,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		}
 		wantIndexes(t, e, ep, 1, 2, 5, 6, 7, 12, 17, 18, 19)
 
-		// What is gone is gone: a run of it is refused with what there is.
+		// A dropped snapshot is gone: a run of it is refused with the list of existing ones.
 		quiet()
 		refused(t, w.store, "index 4", func() error { _, err := e.CreateRun(ctx, specOf("late", 4)); return err },
 			"snapshot example-placement-4-snapshot does not exist", "indexes 1, 2, 5, 6, 7, 12, 17, 18, 19")
@@ -121,8 +121,8 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 	})
 }
 
-// What a run brought to some clusters stays, whatever became of the run: until
-// a later one has reached them all.
+// The snapshot that a run brought to some clusters is kept, whatever the fate of the run, until a
+// later run has reached all clusters.
 func TestWhatClustersHaveIsKept(t *testing.T) {
 	remove := func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
 		if err := e.Run("partial").Delete(t.Context(), forced); err != nil {
@@ -187,9 +187,8 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 	}
 }
 
-// Runs that have ended are forgotten beyond the limit, those that ended first
-// before others, with all that was stored of them; what clusters have is still
-// known.
+// Ended runs beyond the limit are forgotten with all their stored data, in the order of their ends.
+// The content of clusters is still known.
 func TestRunHistoryIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.RunHistory, p.HistoryLimit = 3, 1 })
@@ -221,7 +220,7 @@ func TestRunHistoryIsBounded(t *testing.T) {
 			streams[strings.Split(key, "/")[1]] = true
 		}
 		delete(streams, "placement."+ep)
-		if len(streams) != 3 { // those of the runs that came to their end and are kept
+		if len(streams) != 3 { // the streams of the kept runs
 			t.Errorf("journals of %v", streams)
 		}
 		w.tidy()
@@ -266,8 +265,8 @@ func TestForgottenRunsAreCleanedUpAfter(t *testing.T) {
 	})
 }
 
-// interleaved is a placement with two snapshots, of which the first is dropped
-// by the next capture, and an override.
+// interleaved returns a placement with an override and two snapshots. The next capture drops the
+// first snapshot.
 func interleaved(t *testing.T) (*engineEnv, *fleet.Engine) {
 	w, e := declared(t, func(p *fleet.Placement) {
 		p.HistoryLimit = 1
@@ -278,9 +277,8 @@ func interleaved(t *testing.T) (*engineEnv, *fleet.Engine) {
 	return w, e
 }
 
-// Whatever happens while contents are deleted, and whenever it happens, what is
-// needed is there afterwards: the capture that goes back to a content which is
-// being dropped, and the run that shares it.
+// Whatever happens at any moment while contents are deleted, needed contents exist afterwards: a
+// capture may return to a content that is being dropped, and a run may share it.
 func TestCollectionSparesWhatIsNeeded(t *testing.T) {
 	for name, other := range map[string]func(*engineEnv, *fleet.Engine){
 		"capture of old content": func(w *engineEnv, e *fleet.Engine) { w.capture(e, "old") },

@@ -20,7 +20,7 @@ func (w *engineEnv) command(e *fleet.Engine, run string, c stages.Command) {
 	settle()
 }
 
-// stateIs checks what a run has come to.
+// stateIs checks the state of a run.
 func (w *engineEnv) stateIs(e *fleet.Engine, run string, want stages.State) {
 	w.t.Helper()
 	if s := must(e.Run(run).Status(w.t.Context()))(w.t); s.Run.State != want {
@@ -28,8 +28,8 @@ func (w *engineEnv) stateIs(e *fleet.Engine, run string, want stages.State) {
 	}
 }
 
-// A retry takes up a run that has failed, which needs the placement as a start
-// does: it is refused while another run has it, and keeps others from it.
+// A retry of a failed run needs the placement as a start does: it is refused while another run has
+// the placement, and keeps others from it.
 func TestARunThatHasFailedIsRetriedOnlyWithThePlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)
@@ -86,8 +86,8 @@ func TestARetryOfNothingTakesNoPlacement(t *testing.T) {
 	})
 }
 
-// What an attempt of a run brought is taken in once: a retry that has nothing to do does not make clusters
-// have again what they had before another run.
+// The result of each attempt of a run is recorded once: a retry without work does not restore the
+// bindings from before another run.
 func TestARetryOfNothingTakesNothingIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)
@@ -133,9 +133,8 @@ func TestARunThatWasStoppedInTheLineIsRetriedIntoIt(t *testing.T) {
 	})
 }
 
-// What a run that failed brought is taken in before it is started again, also where who
-// drove it did not live to do so: before another attempt changes clusters it is known
-// what they have.
+// The result of a failed run is recorded before the run is retried, even if its engine died before
+// it did so. The bindings are therefore up to date before the next attempt changes clusters.
 func TestARunStartedAgainTakesInWhatItBrought(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)

@@ -21,7 +21,7 @@ func inAll(name string) fleet.RunSpec {
 	return fleet.RunSpec{Name: name, Placement: ep, Strategy: inStages(&stages.RollbackPolicy{}, 1, 2, 3, 4)}
 }
 
-// everywhere are the values of fourStages where all clusters have the same.
+// everywhere returns the values of fourStages with the same value on all clusters.
 func everywhere(value string) map[string]string {
 	out := map[string]string{}
 	for _, c := range []string{"s1a", "s1b", "s2a", "s2b", "s3a", "s3b", "s4a", "s4b"} {
@@ -37,9 +37,9 @@ func wantValues(t *testing.T, w *engineEnv, want map[string]string) {
 	}
 }
 
-// A run that has ended is rolled back on command, once however often that is asked,
-// also when nothing but what the clusters had is left of the runs and snapshots
-// before it; what rolls back is not rolled back, nor is what other runs followed.
+// A run that has ended is rolled back once on command, however often that is requested, even if
+// only the earlier content of the clusters is left of older runs and snapshots. A rollback run
+// cannot be rolled back, nor can a run that other runs have followed.
 func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, func(p *fleet.Placement) { p.HistoryLimit, p.RunHistory = 1, 2 })
@@ -51,7 +51,7 @@ func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 		for i := range 5 {
 			w.capture(e, "later"+string(rune('0'+i)))
 		}
-		w.fleet.Hang("s1a", true) // it is still being taken back when that is asked again
+		w.fleet.Hang("s1a", true) // the rollback is still in progress at the second request
 		name := must(e.Run("r2").Rollback(t.Context(), ann))(t)
 		if again := must(e.Run("r2").Rollback(t.Context(), ann))(t); name != "r2-rollback" || again != name {
 			t.Errorf("the names are %s and %s", name, again)
@@ -73,7 +73,7 @@ func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 	})
 }
 
-// What cannot be rolled back is an error that says why, and changes nothing.
+// An impossible rollback is an error with a reason, and changes nothing.
 func TestRollbackIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)
@@ -112,9 +112,8 @@ func TestRollbackIsRefused(t *testing.T) {
 	})
 }
 
-// A run that is under way is ended and rolled back, before all runs that wait; it
-// takes its approval to go back, and the run that asks for it can be stopped and
-// goes on.
+// A running run is ended and rolled back, before all waiting runs. The rollback needs its own
+// approval, and its run can be stopped and resumed.
 func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 	for _, profile := range []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow} {
 		t.Run(string(profile), func(t *testing.T) {
@@ -169,8 +168,8 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 	}
 }
 
-// A run that rolls back and fails itself stops, and is not rolled back; asked once
-// more, what it has not done is done, and nothing else is touched.
+// A rollback run that fails stops, and is not rolled back itself. A second request completes its
+// work and changes nothing else.
 func TestFailureDuringARollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)
@@ -201,9 +200,8 @@ func TestFailureDuringARollback(t *testing.T) {
 	})
 }
 
-// Nothing is rolled back past an irreversible snapshot, neither where a run is
-// rolled back, which says so, nor in a run of an older index; what does not come
-// past it goes back.
+// No cluster is rolled back past an irreversible snapshot, neither by a rollback, which names it,
+// nor by a run of an older index. Other clusters go back.
 func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)

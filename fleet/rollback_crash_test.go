@@ -10,9 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A budget that is exceeded in the third stage, on clusters with different previous
-// revisions and one with none; the run that rolls back asks for approval, is
-// stopped, and goes on.
+// The budget is exceeded in the third stage, on clusters with different previous revisions and one
+// with none. The rollback run asks for approval, is stopped, and resumes.
 var rollbackStory = crashScenario{
 	placement: ep,
 	runs:      []string{"forth", "forth-rollback"},
@@ -40,15 +39,15 @@ var rollbackStory = crashScenario{
 		h.approve("forth-rollback", request)
 		h.feed.end("forth-rollback")
 	},
-	// What rolls back takes over what the failed attempt left open.
+	// The rollback takes over the open work of the failed attempt.
 	touches: func(c change) bool { return c.Cluster == "s3a" },
 	partial: true,
 	sparse:  true,
 }
 
-// A rollback with a crash before and after every write, with every write ambiguous,
-// and with every write reported as failed and landing late: it is one run, no
-// cluster is changed twice, and all end where they were.
+// A rollback with a crash before and after every write, with every write ambiguous, and with every
+// write reported as failed and landing late. It is one run, no cluster is changed twice, and all
+// clusters get their earlier content.
 func TestCrashAtEveryWriteOfARollback(t *testing.T) {
 	t.Parallel()
 	want := rollbackStory.undisturbed(t)

@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// onceAllowed is a fleet where snapshot 0 has a Secret, an own value for the
-// clusters b and an own token for the second of them, snapshot 1 is in the first
-// stage and snapshot 2 everywhere; all of it was allowed then.
+// onceAllowed returns a fleet in which snapshot 0 has a Secret, an own value for the b clusters and
+// an own token for the second of them. Snapshot 1 is in the first stage, and snapshot 2 everywhere.
+// All of it was allowed at that time.
 func onceAllowed(t *testing.T) *engineEnv {
 	w := fourStages(t)
 	login := &unstructured.Unstructured{Object: map[string]any{
@@ -38,9 +38,8 @@ func onceAllowed(t *testing.T) *engineEnv {
 	return w
 }
 
-// What the host does not have placed any more is not brought back: the clusters
-// that had it stay as they are and are named with the object and the reason, and
-// all others go back.
+// A rollback does not restore objects that the host now forbids: the clusters that had them stay
+// unchanged and are named with the object and the reason, and all other clusters go back.
 func TestARunThatTakesBackBringsNothingForbidden(t *testing.T) {
 	everyCluster := everywhere("v2")
 	for name, c := range map[string]struct {
@@ -112,7 +111,7 @@ func TestARunThatTakesBackBringsNothingForbidden(t *testing.T) {
 	}
 }
 
-// Where nothing may go back, it is refused with the reason, and nothing changes.
+// If no cluster may go back, the rollback is refused with the reason, and nothing changes.
 func TestARollbackToWhatIsForbiddenIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := onceAllowed(t)

@@ -11,8 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// The name of a run that rolls back is that of the other one with what tells it
-// apart, and is cut so that it is a name.
+// The name of a rollback run is the name of the other run with a suffix, cut to a valid length.
 func TestRollbackName(t *testing.T) {
 	x := func(n int) string { return strings.Repeat("x", n) }
 	for _, c := range []struct {
@@ -50,9 +49,8 @@ func rollingNamed(t *testing.T, names func(run, title string, n int) string) (*e
 	return w, e
 }
 
-// The host names the run that rolls back, by the title that it gave with the run:
-// on command and by itself, the next one where a name is taken; the run that takes
-// back tells the title too.
+// The host names the rollback run from the title of the run, for rollbacks on command and automatic
+// ones. It is asked for the next name if a name is taken. The rollback run has the title too.
 func TestTheHostNamesARollback(t *testing.T) {
 	for what, command := range map[string]bool{"on command": true, "by itself": false} {
 		t.Run(what, func(t *testing.T) {

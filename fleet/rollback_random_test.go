@@ -14,8 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// past brings clusters to what they have, in runs of some stages each, with
-// overrides that come and go.
+// past brings content to the clusters, in runs of some stages each, with changing overrides.
 func past(t *testing.T, w *engineEnv, e *fleet.Engine, r *rand.Rand) {
 	for i := range 1 + r.IntN(3) {
 		p := tutorialPlacement()
@@ -35,7 +34,7 @@ func someStages(r *rand.Rand) []int {
 	return []int{1, 2, 3, 4}[:1+r.IntN(4)]
 }
 
-// randomRun is a run that goes wrong by a cluster, by a rejection, or not at all.
+// randomRun returns a run that fails at a cluster, by a rejection, or not at all.
 func randomRun(w *engineEnv, r *rand.Rand) fleet.RunSpec {
 	spec := inAll("forth")
 	s := &spec.Strategy
@@ -54,8 +53,8 @@ func randomRun(w *engineEnv, r *rand.Rand) fleet.RunSpec {
 	return spec
 }
 
-// 200 random scenarios: every cluster that a run changed ends as it was before, or
-// is named with a reason, also where the run that rolls back fails at first.
+// 200 random scenarios: every cluster that a run changed either has its earlier content in the end
+// or is named with a reason, even if the rollback fails at first.
 func TestRandomRollbacks(t *testing.T) {
 	scenarios := uint64(200)
 	if underRace {
@@ -87,8 +86,8 @@ func TestRandomRollbacks(t *testing.T) {
 	}
 }
 
-// takenBack takes the run back until nothing is left, mends a cluster after the
-// first time, and returns the names of those that stay as they are.
+// takenBack rolls the run back until nothing is left to do, repairs a cluster after the first
+// attempt, and returns the names of the clusters that stay unchanged.
 func takenBack(t *testing.T, w *engineEnv, e *fleet.Engine, broken string) (kept []string) {
 	for try := range 4 {
 		time.Sleep(time.Hour)

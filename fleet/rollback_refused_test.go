@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A run that asks to be rolled back and is not, says so: in an event, in what has
-// become of it, and in the explanation of each cluster that it changed.
+// A refused rollback is reported: in an event, in the status of the rollback, and in the
+// explanation of each cluster that the run changed.
 func TestARefusedRollbackIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)

@@ -35,7 +35,7 @@ func (w *engineEnv) addTo(stage int, name string) {
 	w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("s%d%s", stage, name), Labels: map[string]string{"stage": fmt.Sprint(stage), "environment": "e" + name}})
 }
 
-// inStages updates stages of fourStages, and rolls back what it brought.
+// inStages returns a strategy for some stages of fourStages with rollback policy b.
 func inStages(b *stages.RollbackPolicy, numbers ...int) stages.Strategy {
 	s := stages.Strategy{Attempts: 1, Unassigned: stages.UnassignedExclude, Rollback: b}
 	for _, n := range numbers {
@@ -81,7 +81,7 @@ func (w *engineEnv) failsAt(cluster, value string) {
 	})
 }
 
-// endOfRollback waits for the end of a run that rolls another one back.
+// endOfRollback waits for the end of the rollback of a run.
 func endOfRollback(t *testing.T, e *fleet.Engine, of string) fleet.Status {
 	t.Helper()
 	endOf(t, e, of)
@@ -99,7 +99,7 @@ func endOfRollback(t *testing.T, e *fleet.Engine, of string) fleet.Status {
 	return fleet.Status{}
 }
 
-// order returns the order in which a run started clusters.
+// order returns the clusters of a run in the order of their starts.
 func order(t *testing.T, e *fleet.Engine, run string) (out []string) {
 	for _, ev := range must(e.Run(run).History(t.Context(), 0))(t).Events {
 		if ev.Type == stages.ClusterStarted {
@@ -109,10 +109,9 @@ func order(t *testing.T, e *fleet.Engine, run string) (out []string) {
 	return out
 }
 
-// A budget that is exceeded in the third of four stages takes every cluster that
-// was changed back to its own previous revision, with the overrides of that time,
-// the latest stage first; a cluster that had nothing is cleaned, and those that the
-// run had not come to see nothing.
+// The budget is exceeded in the third of four stages. Every changed cluster goes back to its own
+// previous revision, with the overrides of that time, the latest stage first. A cluster that had
+// nothing is cleaned, and clusters that the run had not reached are not touched.
 func TestRollbackOfAFailureInTheThirdStage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("eb", "old")} })

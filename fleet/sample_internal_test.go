@@ -2,8 +2,7 @@ package fleet
 
 import "os"
 
-// apart is how far apart the moments are at which something is tried: it is tried
-// at each, with the race detector at every nth.
+// apart returns the distance between the tested moments: 1, or n with the race detector.
 func apart(n int) int {
 	if raced && os.Getenv("SLIPWAY_SOAK") != "1" {
 		return n

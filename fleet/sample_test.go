@@ -1,7 +1,7 @@
 package fleet_test
 
-// sampled is how many of n trials are made: with the race detector, which makes
-// them ten times as slow, a fifth; make test makes all of them without it.
+// sampled returns the number of trials out of n: a fifth with the race detector, which makes them
+// ten times slower. make test makes all of them without it.
 func sampled(n int) int {
 	if underRace && !soak() {
 		return n / 5
@@ -9,8 +9,7 @@ func sampled(n int) int {
 	return n
 }
 
-// apart is how far apart the moments are at which something is tried: it is tried
-// at each, with the race detector at every nth.
+// apart returns the distance between the tested moments: 1, or n with the race detector.
 func apart(n int) int {
 	if underRace && !soak() {
 		return n

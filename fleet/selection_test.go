@@ -35,7 +35,7 @@ func budget(available string) *unstructured.Unstructured {
 	}}
 }
 
-// held lists what a member has in the namespace.
+// held returns the objects of a member in the namespace.
 func (w *engineEnv) held(cluster string) (out []string) {
 	for _, obj := range w.fleet.Cluster(cluster).List("test-namespace") {
 		name := snapshot.IDOf(obj).String()
@@ -48,8 +48,8 @@ func (w *engineEnv) held(cluster string) (out []string) {
 	return out
 }
 
-// What is in an envelope is rolled out, overridden, compared and removed as any
-// object is; the envelope stays at the hub.
+// The contents of an envelope are rolled out, overridden, compared and removed like any object; the
+// envelope stays at the hub.
 func TestEnvelopesAreRolledOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) {
@@ -92,9 +92,9 @@ func TestEnvelopesAreRolledOut(t *testing.T) {
 	})
 }
 
-// What an envelope has without a name holds up no other object. It is told of in the plan, the snapshot and the
-// objects that fail, and no cluster completes until it is gone, which makes another snapshot. The items of a snapshot
-// name the envelope that they came in.
+// An object without a name in an envelope delays no other object. The plan, the snapshot and the
+// list of failing objects report it. No cluster completes until it is removed, which makes a new
+// snapshot. The items of a snapshot name their envelope.
 func TestAnObjectWithoutANameInAnEnvelope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) {
@@ -193,8 +193,7 @@ func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
 	}
 }
 
-// What a host never places cannot be declared, and is left out of what selectors
-// pick.
+// Kinds that a host never places cannot be declared, and selectors omit them.
 func TestConfigRules(t *testing.T) {
 	w := newEngineEnv(t)
 	cfg := fleet.Config{Rules: snapshot.Rules{Reserved: []string{"default"}, Never: []snapshot.GroupKind{{Kind: "Secret"}}}}
@@ -221,8 +220,8 @@ func TestConfigRules(t *testing.T) {
 	}
 }
 
-// A placement with a selectionScope brings what that says, also after its record
-// was written and read.
+// A placement with a selectionScope brings the objects of that scope, also after its record was
+// written and read.
 func TestSelectionScopesAreKept(t *testing.T) {
 	for scope, want := range map[snapshot.Scope]int{"": 3, snapshot.NamespaceWithResources: 3, snapshot.NamespaceOnly: 1, snapshot.NamespaceWithResourceSelectors: 2} {
 		w := newEngineEnv(t)

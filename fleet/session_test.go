@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// quietStore counts the calls of a store, those about sessions apart.
+// quietStore counts the calls of a store, and separately those about sessions.
 type quietStore struct {
 	backend.Watcher
 	sessions, others atomic.Int64
@@ -76,8 +76,9 @@ func TestWhatWaitsCostsOneSession(t *testing.T) {
 	})
 }
 
-// An engine takes neither a run nor a watch from an engine whose session lasts, although the leases in the records have long
-// ended, also if it begins just now; it takes both when that engine has died.
+// An engine takes neither a run nor a watch from an engine with a valid session, although the
+// leases in the records expired long ago, even if it has just started. It takes both after that
+// engine has died.
 func TestASessionKeepsWhatItsEngineHas(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -205,8 +206,9 @@ func (s withoutSessions) Put(ctx context.Context, key string, value []byte, prev
 	return s.Watcher.Put(ctx, key, value, prev)
 }
 
-// An engine of before sessions takes what waits from an engine that relies on its session. That one lets it go, takes nothing
-// back while the older engine renews its leases, and takes all over when the older engine has died.
+// An engine from before sessions takes waiting runs from an engine that relies on its session. The
+// newer engine lets them go, does not retake them while the older engine renews its leases, and
+// takes all of them after the older engine has died.
 func TestAnEngineOfBeforeSessionsTakesWhatWaits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -246,8 +248,9 @@ func TestAnEngineOfBeforeSessionsTakesWhatWaits(t *testing.T) {
 	})
 }
 
-// The session of a running engine is deleted, again and again, while another engine is there: the engine keeps what it has, because
-// it saves its session again before the other one looks, or the other one takes it over.
+// The session of a running engine is deleted again and again while another engine is present. The
+// engine loses nothing: it saves its session again before the other engine looks, or the other
+// engine takes over.
 func TestADeletedSessionLosesNothing(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

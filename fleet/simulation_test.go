@@ -103,8 +103,8 @@ func reported(o stages.Observation) (backend.Proof, error) {
 	}, nil
 }
 
-// staged is a random run and all that happens to it. No two things happen at
-// the same moment, but for what follows from one another.
+// staged is a random run with all its events. No two events happen at the same moment, except
+// consequences of one event.
 type staged struct {
 	r           *rand.Rand
 	strategy    stages.Strategy
@@ -194,7 +194,7 @@ func (s *staged) member() simulate.Member {
 	if s.one(4) {
 		m.Fail = 1 + s.r.IntN(2)
 	}
-	if s.one(5) && !s.outage { // which of two is told of first, an engine does not promise
+	if s.one(5) && !s.outage { // an engine does not promise the order of two outages
 		s.outage = true
 		from := s.moment(2 * time.Minute)
 		m.Unreachable = []simulate.Interval{{From: from, To: from + s.moment(time.Minute)}}
@@ -251,8 +251,8 @@ func (s *staged) order(c stages.Command, most time.Duration) {
 	s.environment.Orders = append(s.environment.Orders, simulate.Order{At: s.moment(most), Command: c})
 }
 
-// simulated carries the run out in virtual time. What it asks is approved a
-// while later, which makes it another run, and so on.
+// simulated carries out the run in virtual time. Its requests are approved some time later, which
+// makes it a new run, and so on.
 func (s *staged) simulated(t *testing.T, p *stages.Plan) ([]string, simulate.End) {
 	for {
 		var lines []string
@@ -329,7 +329,7 @@ func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, s
 	return lines, status.Run.Outline(status.Plan), func() ([]string, simulate.End) { return want, expected }
 }
 
-// play does what operators do and what happens to the fleet, until the end.
+// play plays the commands of operators and the events of the fleet, until the end.
 func (s *staged) play(t *testing.T, e *fleet.Engine, w *engineEnv, end time.Duration) {
 	type step struct {
 		at time.Duration
@@ -357,8 +357,7 @@ func (s *staged) must(t *testing.T, err error) {
 	}
 }
 
-// give gives a command to the engine; a decision is an answer to the request
-// that is open.
+// give gives a command to the engine. A decision becomes an answer to the open request.
 func (s *staged) give(t *testing.T, e *fleet.Engine, c stages.Command) {
 	if c.Verb != stages.Decide {
 		s.must(t, e.Run(simulate.RunName).Command(t.Context(), c))
@@ -373,8 +372,8 @@ func (s *staged) give(t *testing.T, e *fleet.Engine, c stages.Command) {
 	}
 }
 
-// A simulation and the engine come to the same events at the same moments: both
-// carry out the same plan by the same rules, and only the clusters are not real.
+// A simulation and the engine produce the same events at the same moments: both carry out the same
+// plan by the same rules, and only the clusters are simulated.
 func TestTheTraceOfASimulationIsThatOfTheEngine(t *testing.T) {
 	all := 200
 	if soak() {

@@ -45,8 +45,9 @@ func (w *engineEnv) say(cluster, word string) {
 	}
 }
 
-// TestTheStatusOfObjectsIsReported: a placement with ReportStatus has what its objects say on the clusters reported when that
-// changes, without anything else that asks for a watch, and no more once it does not ask for it.
+// TestTheStatusOfObjectsIsReported: a placement with ReportStatus reports the status of its objects
+// on the clusters after each change, even if nothing else requires a watch. The reports stop when
+// ReportStatus is unset.
 func TestTheStatusOfObjectsIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

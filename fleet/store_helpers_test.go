@@ -59,14 +59,14 @@ func (s *hookedStore) List(ctx context.Context, prefix string) iter.Seq2[backend
 	return s.Store.List(ctx, prefix)
 }
 
-// turn is what is done before a call that begins so.
+// turn is an action before a call with a given prefix.
 type turn struct {
 	begin string
 	do    func()
 }
 
-// inTurn does turns one after the other, each before the first call of its own
-// after that of the one before; after the last nothing.
+// inTurn carries out turns one after the other, each before its first matching call after the
+// previous turn. After the last turn it does nothing.
 func inTurn(turns ...turn) func(op, key string) {
 	var mu sync.Mutex
 	next := func(op, key string) (do func()) {
@@ -81,8 +81,8 @@ func inTurn(turns ...turn) func(op, key string) {
 	return func(op, key string) { next(op, key)() }
 }
 
-// meanwhile runs do with a store in which, before each call in turn, something
-// else happens; once for each call that do makes, with the race detector for each third.
+// meanwhile runs do once for each store call of do, and carries out another action before that
+// call. With the race detector, it runs do for every third call.
 func meanwhile(t *testing.T, setUp func() (do func(backend.Store), store backend.Store, other func(), check func())) {
 	t.Helper()
 	for n := 1; ; n += apart(3) {
@@ -116,7 +116,7 @@ func edit(t *testing.T, s backend.Store, key string, change func(string) string)
 	}
 }
 
-// damage makes a record unreadable, and one that it made so what it was.
+// damage makes a record unreadable. A second call restores the record.
 func damage(value string) string {
 	b := []byte(value)
 	b[0] ^= 1
@@ -156,8 +156,7 @@ func wantWhole(t *testing.T, e *fleet.Engine, placement string) {
 	}
 }
 
-// refused checks that do fails with what is named in its error, and that the
-// store is as before.
+// refused checks that do fails with an error that contains want, and that the store is unchanged.
 func refused(t *testing.T, s backend.Store, what string, do func() error, want ...string) error {
 	t.Helper()
 	before := dump(t, s)
@@ -242,7 +241,7 @@ func percent(s string) *intstr.IntOrString {
 	return &v
 }
 
-// flakyStore fails, or ends watches, while it is told to.
+// flakyStore fails while down is set, and ends watches while cutWatches is set.
 type flakyStore struct {
 	*memory.Store
 	down, cutWatches atomic.Bool

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A summary says of a run what its status and its plan say.
+// A summary of a run agrees with its status and its plan.
 func TestSummariesSayWhatTheStatusSays(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

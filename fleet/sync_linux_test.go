@@ -5,6 +5,5 @@ import (
 	"syscall"
 )
 
-// syncData syncs what was written to f, and of its length what is needed to
-// read that.
+// syncData syncs the data of f, and its length as far as reads need it.
 func syncData(f *os.File) error { return syscall.Fdatasync(int(f.Fd())) }

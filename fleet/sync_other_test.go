@@ -4,5 +4,5 @@ package fleet_test
 
 import "os"
 
-// syncData syncs what was written to f.
+// syncData syncs the data of f.
 func syncData(f *os.File) error { return f.Sync() }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// newTamperedEnv is one in which a run with overrides is about to begin.
+// newTamperedEnv returns an environment with a run with overrides that is about to begin.
 func newTamperedEnv(t *testing.T) *engineEnv {
 	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
 	w.capture(e, "approved")
@@ -30,7 +30,7 @@ func (w *engineEnv) drivenFor(d time.Duration) {
 	stop()
 }
 
-// objects are what members have besides the ledgers.
+// objects returns the objects of members, without the ledgers.
 func (w *engineEnv) objects() map[string][]string {
 	out := w.members()
 	for cluster, has := range out {
@@ -39,9 +39,9 @@ func (w *engineEnv) objects() map[string][]string {
 	return out
 }
 
-// Threat T5: whatever bit of the stored content is flipped after the approval,
-// and of whatever part, every object that a member has is what was approved; and
-// once the store holds again what it held, the run comes to its end.
+// Threat T5: any bit of any part of the stored content is flipped after the approval. Every object
+// on a member still has the approved content. After the store has its original data again, the run
+// ends.
 func TestT5TamperedContentReachesNoMember(t *testing.T) {
 	t.Parallel()
 	n, r := sampled(50), rand.New(rand.NewPCG(5, 2))

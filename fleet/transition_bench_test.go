@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/storebench"
 )
 
-// BenchmarkTransitions drives 64 runs over 50 clusters each at the same time, one
-// cluster after the other, with a store and an updater that take no time: what is
-// left is what the engine itself costs for each committed save of a run.
+// BenchmarkTransitions drives 64 runs over 50 clusters each at the same time, one cluster after the
+// other. The store and the updater take no time, so it measures the engine's own cost for each
+// committed save of a run.
 func BenchmarkTransitions(b *testing.B) {
 	var all storebench.Measured
 	var cpu float64

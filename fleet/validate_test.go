@@ -22,8 +22,8 @@ func badSelector() *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "env", Operator: "Like"}}}
 }
 
-// Every problem of a placement is told at once, with the placement and the
-// field, and nothing is written.
+// All problems of a placement are reported at once, with the placement and the field, and nothing
+// is written.
 func TestPlacementProblemsAreToldAtOnce(t *testing.T) {
 	w, e := declared(t, nil)
 	bad := replaceFor("canary", "x")
@@ -51,7 +51,7 @@ func TestPlacementProblemsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// Every problem of a run and of its strategy is told at once.
+// All problems of a run and of its strategy are reported at once.
 func TestRunProblemsAreToldAtOnce(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
@@ -74,8 +74,8 @@ func TestRunProblemsAreToldAtOnce(t *testing.T) {
 	refused(t, w.store, "its preview", func() error { _, err := e.Preview(t.Context(), spec); return err }, append(fields, "preview of a run: ")...)
 }
 
-// A strategy that forbids the starter to approve needs to know who that is, on
-// every side of every stage.
+// A strategy that forbids the starter's approval requires a known starter, on every side of every
+// stage.
 func TestForbiddenStarterMustBeKnown(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
@@ -97,7 +97,7 @@ func TestForbiddenStarterMustBeKnown(t *testing.T) {
 	}
 }
 
-// What does not exist is told with its kind, its name and what there is.
+// The error about a missing object has its kind, its name and the existing ones.
 func TestWhatDoesNotExist(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
@@ -165,7 +165,7 @@ func TestCommandProblemsAreToldAtOnce(t *testing.T) {
 	}
 }
 
-// What is missing in a Config is told at once, in the order of its fields.
+// All missing fields of a Config are reported at once, in the order of its fields.
 func TestConfigProblemsAreToldAtOnce(t *testing.T) {
 	_, err := fleet.New(fleet.Config{Lease: -1, Skew: -1, CallTimeout: -1, Poll: -1, MaxUpdates: -1})
 	if err == nil {

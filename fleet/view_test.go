@@ -83,7 +83,8 @@ func TestAViewIsOneMoment(t *testing.T) {
 	})
 }
 
-// What a view names may be gone: the placement is read again then, and what is damaged is told.
+// Data that a view names may be gone: the placement is then read again, and damaged data is
+// reported.
 func TestAViewOfWhatIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 1 })
@@ -124,8 +125,8 @@ func TestAViewOfWhatIsGone(t *testing.T) {
 	})
 }
 
-// What is read to plan a run is not read again to carry it out in the same process;
-// another one reads it.
+// Data that was read to plan a run is not read again to carry it out in the same process. Another
+// process reads it.
 func TestWhatIsPlannedIsNotReadAgain(t *testing.T) {
 	for _, test := range []struct {
 		name, driver string

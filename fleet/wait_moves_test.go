@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// A run moves until it waits for a person only, as it does behind a run that waits for one, and again from the moment at
-// which that person has asked for something.
+// A run moves until it waits only for a person, or for another run that waits for one. It moves
+// again as soon as that person has given a command.
 func TestMoves(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		expect := func(when string, first, second bool) {
@@ -60,7 +60,8 @@ func TestMoves(t *testing.T) {
 	})
 }
 
-// A stage that waits for an answer no longer than its timeout moves, until the run is stopped, which stops the timeout.
+// A stage that waits for an answer until a timeout moves, until the run is stopped, which stops the
+// timeout.
 func TestARunThatTimesOutMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

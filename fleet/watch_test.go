@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// blind hides what a backend can watch.
+// blind hides the watches of a backend.
 func blind(cfg *fleet.Config, w *engineEnv) {
 	cfg.Store = struct{ backend.Store }{w.store}
 	cfg.Inventory = struct{ backend.Inventory }{w.fleet}
@@ -26,8 +26,8 @@ func blind(cfg *fleet.Config, w *engineEnv) {
 	})
 }
 
-// reactions are how long it took after each of five clusters became ready until
-// the next was started, and what happened.
+// reactions returns the delays between the readiness of each of five clusters and the start of the
+// next, and the events.
 func reactions(t *testing.T, watch bool) (delays []time.Duration, what []string) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 5)

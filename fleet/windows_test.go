@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
 
-// timetable is a host's windows, which may change and fail.
+// timetable provides a host's windows, which may change and fail.
 type timetable struct {
 	rules atomic.Pointer[calendar.Rules]
 	err   atomic.Pointer[error]
@@ -52,7 +52,7 @@ func frozenUntil(t time.Time) calendar.Rules {
 	return calendar.Rules{Run: calendar.Level{Freezes: []calendar.Freeze{{Name: "stop-the-line", From: "2000-01-01T00:00:00", Until: t.UTC().Format("2006-01-02T15:04:05")}}}}
 }
 
-// started are the moments at which clusters of a run started, since when.
+// started returns the start times of the clusters of a run, relative to since.
 func (w *engineEnv) started(run string, since time.Time) map[string]time.Duration {
 	out := map[string]time.Duration{}
 	for _, ev := range w.past(1000) {
@@ -255,8 +255,8 @@ func (w hanging) Rules(context.Context, *stages.Plan) (calendar.Rules, error) {
 	return calendar.Rules{}, nil
 }
 
-// An engine whose host does not tell the windows goes on with what is in flight,
-// also with a short lease, and starts nothing.
+// If the host does not provide the windows, an engine continues with clusters in flight, even with
+// a short lease, and starts no others.
 func TestAHostThatHangsOverTheWindowsHoldsUpNothingInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := scheduled(t, &timetable{}, func(s *stages.Strategy) { s.MinHealthy = 30 * time.Second })

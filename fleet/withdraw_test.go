@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// slowSight is a store that loses the first write of a placement once a run is
-// recorded, and takes a while to return what it read of the placement then.
+// slowSight is a store that loses the first write of a placement after a run is recorded. Its next
+// read of the placement takes some time to return.
 type slowSight struct {
 	backend.Store
 	recorded, lost, slept bool
@@ -42,8 +42,8 @@ func (s *slowSight) Get(ctx context.Context, key string) (backend.Record, error)
 	return rec, err
 }
 
-// A run whose admission failed for its creator, and which an engine has taken and admitted meanwhile, is not
-// withdrawn: it stays.
+// The admission of a run failed for its creator, but an engine has taken and admitted the run
+// since. The run is not withdrawn.
 func TestARunThatAnEngineHasTakenIsNotWithdrawn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

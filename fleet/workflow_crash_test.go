@@ -15,9 +15,8 @@ func holding(name string) stages.Stage {
 	return stages.Stage{Name: name, Before: []stages.Task{{Type: stages.Approval}}, Flow: stages.Flow{Pause: true}}
 }
 
-// flowOf is a workflow over fourStages: a pause, then three groups that depend on one
-// another with a wait among them, then a step with little time, then one that runs
-// always.
+// flowOf returns a workflow over fourStages: a pause, then three groups that depend on one another
+// with a wait among them, then a step with a short timeout, then a step that runs always.
 func flowOf(onFailure stages.OnFailure) stages.Strategy {
 	own := func(name string, f stages.Flow, after []string, clusters ...string) stages.Group {
 		return stages.Group{Name: name, Clusters: clusters, MaxConcurrency: percent("100%"), DependsOn: after, Flow: f}
@@ -40,9 +39,9 @@ func flowOf(onFailure stages.OnFailure) stages.Strategy {
 	}
 }
 
-// Two workflows: in the first a step takes too long, which suspends it, and it is
-// resumed when the cluster is well; the second is stopped while it waits, resumed,
-// and ends by a step that takes too long, but for what runs always.
+// Two workflows. In the first, a step times out, which suspends it, and it is resumed when the
+// cluster is healthy. The second is stopped while it waits, is resumed, and ends when a step times
+// out, except for the steps that run always.
 var workflowStory = crashScenario{
 	placement: ep,
 	runs:      []string{"first", "second"},
@@ -67,16 +66,16 @@ var workflowStory = crashScenario{
 		h.command("second", stages.Command{ID: "go-on", Verb: stages.Start})
 		h.feed.end("second")
 	},
-	// A client that tries again takes over what the failed attempts left open.
+	// A client that tries again takes over the open work of the failed attempts.
 	touches: func(c change) bool { return strings.HasPrefix(c.Cluster, "s3") },
 	again:   map[string]bool{"s3a": true},
 	partial: true,
 	sparse:  true,
 }
 
-// Workflows with a crash before and after every write, with every write ambiguous,
-// and with every write reported as failed and landing late: each step runs once,
-// pauses hold, what is late is late, and what runs always runs.
+// Workflows with a crash before and after every write, with every write ambiguous, and with every
+// write reported as failed and landing late. Each step runs once, pauses hold, late steps are late,
+// and steps that run always do run.
 func TestCrashAtEveryWriteOfAWorkflow(t *testing.T) {
 	t.Parallel()
 	want := workflowStory.undisturbed(t)
