@@ -240,8 +240,8 @@ func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 	})
 }
 
-// A run that is held is planned and frozen; it does not hold up other runs until it is started, and then
-// waits for its turn.
+// A run that is held is planned and frozen; it does not hold up other runs until it is started, and
+// then waits for its turn.
 func TestHeldRunWaitsForItsStart(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		held := specOf("held", 2)
@@ -289,8 +289,8 @@ func TestStoppedRunHoldsTheLine(t *testing.T) {
 	})
 }
 
-// A failed run of profile ClusterUpdate gives its placement free, and can be started again when no other run
-// has it.
+// A failed run of profile ClusterUpdate gives its placement free, and can be started again when no
+// other run has it.
 func TestFailedRunStartsAgain(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		spec := specOf("a", 1)

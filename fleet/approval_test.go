@@ -162,8 +162,8 @@ func (w *engineEnv) smuggle(run string, binding approval.Binding) {
 	}
 }
 
-// Two runs may have requests of the same name. The binding distinguishes them: an approval of one does not
-// count for the other.
+// Two runs may have requests of the same name. The binding distinguishes them: an approval of one
+// does not count for the other.
 func TestRequestsOfOneNameAreTwo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.AllowCoOwnership = true })

@@ -155,8 +155,8 @@ func (s *approvalEnv) tryID(t *testing.T, what string, d approval.Decision, want
 	}
 }
 
-// A policy that requires the binding refuses answers of people without it, and authorities see the
-// requirement.
+// A policy that requires the binding refuses answers of people without it. An authority need not
+// name it, because the engine sets the binding of its answers.
 func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
 	t.Parallel()
 	for _, require := range []bool{false, true} {

@@ -95,8 +95,8 @@ func (a *attacked) carryOut(in stages.Input) (events []stages.Event) {
 	}
 }
 
-// tidy deletes the commands that were carried out, unless the engine that saved the run dies before it comes
-// to that.
+// tidy deletes the commands that were carried out, unless the engine that saved the run dies before
+// it comes to that.
 func (a *attacked) tidy(taken []commands.Stored) {
 	if len(taken) > 0 && a.rnd.IntN(8) == 0 {
 		a.saw("left commands", 1)

@@ -105,8 +105,8 @@ func TestChangedOverridesMakeASnapshot(t *testing.T) {
 	}
 }
 
-// Overrides that select none of the objects make no snapshot, whether they are alone or beside others, and are frozen with
-// the first snapshot that has such an object.
+// Overrides that select none of the objects make no snapshot, whether they are alone or beside
+// others, and are frozen with the first snapshot that has such an object.
 func TestOverridesOfNoObjectMakeNoSnapshot(t *testing.T) {
 	w, e := declared(t, nil)
 	first := w.capture(e, "a")

@@ -102,7 +102,8 @@ func (w *engineEnv) made(cluster string) (n int) {
 	return n
 }
 
-// wantNoneLeft checks that no cluster has a Job or the ledger of a check, and that no record of one is stored.
+// wantNoneLeft checks that no cluster has a Job or the ledger of a check, and that no record of one
+// is stored.
 func (w *engineEnv) wantNoneLeft() {
 	w.t.Helper()
 	time.Sleep(time.Minute)
@@ -121,8 +122,9 @@ func (w *engineEnv) wantNoneLeft() {
 	}
 }
 
-// A check object is not placed with the rest. It is applied to each cluster once that is healthy, under a name of its own, and
-// the verdict is the cluster's; then it is removed, with its ledger and its record.
+// A check object is not placed with the rest. It is applied to each cluster once that is healthy,
+// under a name of its own, and the verdict is the cluster's; then it is removed, with its ledger
+// and its record.
 func TestAJobIsTheCheckOfEachCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := smoking(t, "smoke")
@@ -292,7 +294,8 @@ func TestAJobThatIsDeletedIsAnError(t *testing.T) {
 	})
 }
 
-// A plan is refused whose check objects the snapshot does not have once each, or whose cluster is not known.
+// A plan is refused whose check objects the snapshot does not have once each, or whose cluster is
+// not known.
 func TestPlansWithoutTheirCheckObjectsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		objects []string
@@ -319,7 +322,8 @@ func TestPlansWithoutTheirCheckObjectsAreRefused(t *testing.T) {
 	}
 }
 
-// A check of a placement in a namespace reaches no cluster that the placement does not: its author may not be the fleet's.
+// A check of a placement in a namespace reaches no cluster that the placement does not: its author
+// may not be the fleet's.
 func TestACheckOfANamespaceReachesNoOtherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := smoking(t, "smoke")
@@ -343,8 +347,8 @@ func TestACheckOfANamespaceReachesNoOtherCluster(t *testing.T) {
 	})
 }
 
-// A check brings its object to no cluster of the run before the gates of that cluster's own stage have opened, and to none
-// that the run cleans.
+// A check brings its object to no cluster of the run before the gates of that cluster's own stage
+// have opened, and to none that the run cleans.
 func TestACheckObjectComesToAClusterOnlyAfterItsGates(t *testing.T) {
 	const early, leaves = "the gates before ", "the run removes the placement from member2"
 	for _, tenant := range []string{"", "test-namespace"} {

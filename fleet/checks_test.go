@@ -153,7 +153,8 @@ func TestClustersAreMeasuredByOneRequest(t *testing.T) {
 	})
 }
 
-// A query that names the cluster is asked for each, with its labels as the inventory has them, and at most 16 at a time.
+// A query that names the cluster is asked for each, with its labels as the inventory has them, and
+// at most 16 at a time.
 func TestMeasurementsAtATimeAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dial{takes: time.Second}
@@ -183,7 +184,8 @@ func TestMeasurementsAtATimeAreBounded(t *testing.T) {
 	})
 }
 
-// A provider that hangs, panics or is not heard of ends the run with words, and does not hold it for ever.
+// A provider that hangs, panics or is not heard of ends the run with words, and does not hold it
+// for ever.
 func TestAProviderThatDoesNotAnswerIsAnError(t *testing.T) {
 	for name, fault := range map[string]func(context.Context) error{
 		"deadline": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
@@ -304,7 +306,8 @@ func TestMeasurementsGoOnWithAnotherEngine(t *testing.T) {
 	})
 }
 
-// A plan whose checks have a provider that the host does not have is refused when the run is created.
+// A plan whose checks have a provider that the host does not have is refused when the run is
+// created.
 func TestAnUnknownProviderIsRefused(t *testing.T) {
 	d := &dial{}
 	_, e := measuring(t, d)

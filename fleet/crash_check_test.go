@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// checkEvents checks that the journal has every event once, whether it is read from many cursors or from few.
+// checkEvents checks that the journal has every event once, whether it is read from many cursors or
+// from few.
 func (s crashScenario) checkEvents(h *host, k int) {
 	t := h.t
 	once := map[string]int{}

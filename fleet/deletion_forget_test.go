@@ -112,7 +112,8 @@ func TestADeletionErasesWhatIsWrittenMeanwhile(t *testing.T) {
 	t.Error("no collection noted anything while a placement was erased")
 }
 
-// noteWhileErased reports whether a collection noted something of a placement while all that is stored of it was deleted.
+// noteWhileErased reports whether a collection noted something of a placement while all that is
+// stored of it was deleted.
 func noteWhileErased(t *testing.T) (noted bool) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")

@@ -242,7 +242,8 @@ func TestAWatchFollowsAPlacementThatChangesBetweenTwoReads(t *testing.T) {
 	}
 }
 
-// A placement that asks for a watch before it has a snapshot is watched from the first one on, and no error is logged until then.
+// A placement that asks for a watch before it has a snapshot is watched from the first one on, and
+// no error is logged until then.
 func TestAWatchBeginsWithTheFirstSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

@@ -337,7 +337,8 @@ func TestSeveralEnginesShareRuns(t *testing.T) {
 	})
 }
 
-// Runs move to engines that come, and from engines that go, until each drives its part; then nothing moves any more.
+// Runs move to engines that come, and from engines that go, until each drives its part; then
+// nothing moves any more.
 func TestWorkSpreadsWhenEnginesComeAndGo(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

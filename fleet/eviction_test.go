@@ -18,8 +18,8 @@ func evicting(clusters ...string) stages.Strategy {
 	return stages.Strategy{Name: "eviction", Stages: []stages.Stage{{Name: "none"}}, Removal: stages.Removal{Only: clusters}}
 }
 
-// TestEviction cleans one cluster and touches no other; until that is done the cluster is not picked, and then it is, as a
-// new one.
+// TestEviction cleans one cluster and touches no other; until that is done the cluster is not
+// picked, and then it is, as a new one.
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -119,8 +119,9 @@ func (s *diesAfter) Delete(ctx context.Context, key string, prev backend.Revisio
 	return s.Store.Delete(ctx, key, prev)
 }
 
-// TestAnOutdatedRunThatWasRecorded: an engine dies when it has recorded a run for a version of the placement and before it
-// admitted it. The engine that finds the run admits it if the placement still has that version, and withdraws it otherwise.
+// TestAnOutdatedRunThatWasRecorded: an engine dies when it has recorded a run for a version of the
+// placement and before it admitted it. The engine that finds the run admits it if the placement
+// still has that version, and withdraws it otherwise.
 func TestAnOutdatedRunThatWasRecorded(t *testing.T) {
 	t.Parallel()
 	for name, outdated := range map[string]bool{"same version": false, "another version": true} {

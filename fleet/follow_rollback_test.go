@@ -186,8 +186,8 @@ func stoppedRollback(t *testing.T) (*engineEnv, *fleet.Engine) {
 	return w, e
 }
 
-// A rollback that is stopped has not ended. It is waited for without asking all the time, until it is started again or
-// deleted.
+// A rollback that is stopped has not ended. It is waited for without asking all the time, until it
+// is started again or deleted.
 func TestAStoppedRollbackIsWaitedFor(t *testing.T) {
 	for end, change := range map[string]func(*testing.T, *fleet.Engine) error{
 		"started": func(t *testing.T, e *fleet.Engine) error {
@@ -222,7 +222,8 @@ func TestAStoppedRollbackIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A run that is deleted while it is rolled back ends its events with an error, and Wait without one: the run has ended.
+// A run that is deleted while it is rolled back ends its events with an error, and Wait without
+// one: the run has ended.
 func TestARunThatIsDeletedWhileItIsRolledBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := stoppedRollback(t)

@@ -273,8 +273,8 @@ func TestFollowRunBesideOthers(t *testing.T) {
 	})
 }
 
-// The follower of a run waits while the store fails, yields each event once, reads a store that cannot be
-// watched now and then, and ends with ctx.
+// The follower of a run waits while the store fails, yields each event once, reads a store that
+// cannot be watched now and then, and ends with ctx.
 func TestFollowRunOnStoresOfAllKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := following(t)

@@ -21,7 +21,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// newConstantEnv has clusters that take so long each, windows, and an authority that approves at once.
+// newConstantEnv has clusters that take so long each, windows, and an authority that approves at
+// once.
 func newConstantEnv(t *testing.T, clusters int, take time.Duration, rules calendar.Rules) (*engineEnv, *fleet.Engine) {
 	w := newSmallEnv(t, clusters)
 	u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, environment: &simulate.Environment{Default: simulate.Member{Take: take}}}

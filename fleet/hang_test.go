@@ -133,7 +133,8 @@ func (u deaf) Observe(ctx context.Context, a backend.Assignment) (backend.Proof,
 	return u.Update(ctx, a)
 }
 
-// A cluster that hangs does not block calls of other plug-ins for a placement that has the cluster's name.
+// A cluster that hangs does not block calls of other plug-ins for a placement that has the
+// cluster's name.
 func TestClusterNamedAsAPlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet(), source: memory.NewSource(plain("v1"))}

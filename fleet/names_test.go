@@ -68,8 +68,8 @@ func TestT20HostileClustersAreNotPlanned(t *testing.T) {
 	}
 }
 
-// Neither does the planner take one, whatever its caller: not to be updated, not to be removed, nor as a
-// placement.
+// Neither does the planner take one, whatever its caller: not to be updated, not to be removed, nor
+// as a placement.
 func TestT20HostileNamesAreNotPlanned(t *testing.T) {
 	for _, name := range hostileNames() {
 		good := stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}

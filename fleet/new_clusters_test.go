@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// bringingUp brings clusters up at once that have nothing, and updates the others one after the other.
+// bringingUp brings clusters up at once that have nothing, and updates the others one after the
+// other.
 func bringingUp(name string, index int) fleet.RunSpec {
 	spec := specOf(name, index)
 	spec.Strategy = stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Groups: []stages.Group{
@@ -36,8 +37,8 @@ func newIn(s fleet.Status) string {
 	return strings.Join(names, " ")
 }
 
-// A cluster is new until a run is admitted that is to bring it something, whether that has begun with it or not. New
-// clusters are brought up although one of them fails.
+// A cluster is new until a run is admitted that is to bring it something, whether that has begun
+// with it or not. New clusters are brought up although one of them fails.
 func TestNewClustersAreThoseThatNoRunWasToUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(*fleet.Placement) {})

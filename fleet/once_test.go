@@ -102,8 +102,9 @@ func onceEnv(t *testing.T, s apply.Strategy, c *jobController, obj *unstructured
 	return w, e, running(t, e)
 }
 
-// A Job that completed and was removed by its time to live runs no second time: not in the run that waits for another
-// object, not between runs, not in the next runs, not after a restart and not by a rollback. Another version runs.
+// A Job that completed and was removed by its time to live runs no second time: not in the run that
+// waits for another object, not between runs, not in the next runs, not after a restart and not by
+// a rollback. Another version runs.
 func TestAJobThatCompletedAndIsGoneRunsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		when apply.WhenToApply
@@ -193,7 +194,8 @@ func TestAJobThatCompletedAndIsGoneRunsOnce(t *testing.T) {
 	}
 }
 
-// A Job that failed and was removed since fails its cluster. Only another attempt or another run applies it again.
+// A Job that failed and was removed since fails its cluster. Only another attempt or another run
+// applies it again.
 func TestAJobThatFailedAndIsGoneRunsAgainByARunOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &jobController{stays: 5 * time.Second, failing: []string{"v1"}}

@@ -52,8 +52,8 @@ func (h *held) hold(begin, key string) {
 	}
 }
 
-// A waiting run asks for its turn while the run before it ends. It does not become active before the end of
-// the other run is recorded, since that one may have to be rolled back.
+// A waiting run asks for its turn while the run before it ends. It does not become active before
+// the end of the other run is recorded, since that one may have to be rolled back.
 func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fourStages(t)

@@ -169,8 +169,8 @@ func (w *engineEnv) puts(objs ...*unstructured.Unstructured) {
 	}
 }
 
-// An envelope that is wrong makes no snapshot, and the error names every entry. An object in it that another envelope has, or that
-// is of another namespace, is a warning of the plan.
+// An envelope that is wrong makes no snapshot, and the error names every entry. An object in it
+// that another envelope has, or that is of another namespace, is a warning of the plan.
 func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
 	w, e := declared(t, nil)
 	elsewhere := budget("1")

@@ -41,8 +41,8 @@ func (s *quietStore) Put(ctx context.Context, key string, value []byte, prev bac
 	return s.Watcher.Put(ctx, key, value, prev)
 }
 
-// Runs that wait, and placements whose clusters are watched, cost an engine one write of its session every third of a lease,
-// however many they are.
+// Runs that wait, and placements whose clusters are watched, cost an engine one write of its
+// session every third of a lease, however many they are.
 func TestWhatWaitsCostsOneSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,7 +117,8 @@ func TestASessionKeepsWhatItsEngineHas(t *testing.T) {
 	})
 }
 
-// An engine loses a run if each of its turns fails, and a watch if the reconcile of it hangs, although it renews its session.
+// An engine loses a run if each of its turns fails, and a watch if the reconcile of it hangs,
+// although it renews its session.
 func TestASessionKeepsNothingThatMakesNoProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -189,7 +190,8 @@ func (s *illStore) Put(ctx context.Context, key string, value []byte, prev backe
 	return s.Watcher.Put(ctx, key, value, prev)
 }
 
-// withoutSessions is the store as an engine of before sessions uses it: it neither reads nor writes them.
+// withoutSessions is the store as an engine of before sessions uses it: it neither reads nor writes
+// them.
 type withoutSessions struct{ backend.Watcher }
 
 func (s withoutSessions) Get(ctx context.Context, key string) (backend.Record, error) {

@@ -89,7 +89,8 @@ func TestTheStatusOfObjectsIsReported(t *testing.T) {
 	})
 }
 
-// TestAReportSaysWhatAnEnvelopeBrought: the object of the source that such a status would be for is the envelope.
+// TestAReportSaysWhatAnEnvelopeBrought: the object of the source that such a status would be for is
+// the envelope.
 func TestAReportSaysWhatAnEnvelopeBrought(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
@@ -122,8 +123,8 @@ func TestAReportSaysWhatAnEnvelopeBrought(t *testing.T) {
 	})
 }
 
-// TestAReportHasWhatIsThePlacements: an object that was there before and is not taken over is in no report, and neither is
-// anything of a placement that only reports differences.
+// TestAReportHasWhatIsThePlacements: an object that was there before and is not taken over is in no
+// report, and neither is anything of a placement that only reports differences.
 func TestAReportHasWhatIsThePlacements(t *testing.T) {
 	for name, s := range map[string]apply.Strategy{
 		"never taken over": {WhenToTakeOver: apply.Never, WhenToApply: apply.Always}, "differences only": {Type: apply.ReportDiff},

@@ -157,8 +157,8 @@ func TestWhatIsPlannedIsNotReadAgain(t *testing.T) {
 	}
 }
 
-// A run that is being admitted is not taken by the same engine before it is, since both write the placement's
-// record. It is taken then, without a search for it.
+// A run that is being admitted is not taken by the same engine before it is, since both write the
+// placement's record. It is taken then, without a search for it.
 func TestARunIsTakenWhenItIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, setup := declared(t, nil)

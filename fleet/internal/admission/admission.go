@@ -54,8 +54,8 @@ func isOpen(err error) bool {
 	return guard.Transient(err) && !errors.As(err, &rejected)
 }
 
-// Admit adds a run whose record is stored to its placement, and sends a Supersede command to the runs that it
-// supersedes. It is idempotent.
+// Admit adds a run whose record is stored to its placement, and sends a Supersede command to the
+// runs that it supersedes. It is idempotent.
 func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft) error {
 	run := &rr.Run
 	admitted := lifecycle.RunAdmitted{

@@ -14,8 +14,8 @@ type Entry struct {
 	Run string `json:"run"`
 	// Index is the index of the snapshot that the run rolls out.
 	Index int `json:"index"`
-	// Evicts reports whether the run does nothing but clean clusters. No run supersedes it, and it supersedes none
-	// because of its index.
+	// Evicts reports whether the run does nothing but clean clusters. No run supersedes it, and it
+	// supersedes none because of its index.
 	Evicts bool `json:"evicts,omitempty"`
 }
 

@@ -121,8 +121,8 @@ type StoreSelection struct{ Selection Selection }
 // derived from the UID of By, so that there is only one command.
 type Supersede struct{ Run, By Entry }
 
-// DropBindings deletes the generations of the bindings up to the state's that the state does not
-// name, see [State.Names]. If a crash prevents it, a later collection deletes them.
+// DropBindings deletes the generations of the bindings, up to the current one, that the state does
+// not name, see [State.Names]. If a crash prevents it, a later collection deletes them.
 type DropBindings struct{}
 
 // Collect deletes unreferenced data, in a collection of its own: [CollectionBegun], [Collected].
@@ -150,7 +150,8 @@ type Outcome struct {
 	Turn Turn
 }
 
-// The kinds of errors, besides [*DeletingError] and [*stages.RejectedError]. Each error matches one.
+// The kinds of errors, besides [*DeletingError] and [*stages.RejectedError]. Each error matches
+// one.
 var (
 	// ErrStale: the request was decided on another state. Begin again.
 	ErrStale = errors.New("the placement has changed meanwhile")
@@ -162,8 +163,8 @@ var (
 	ErrFenced = errors.New("fenced")
 	// ErrRefused: the request is impossible, and a retry does not help.
 	ErrRefused = errors.New("refused")
-	// ErrIncomplete: the run was recorded but never admitted, and its snapshot, clusters or
-	// rollback request are gone.
+	// ErrIncomplete: the run was recorded but never admitted, and its plan no longer fits the
+	// placement: the snapshot or the rollback request is gone, or a cluster has changed.
 	ErrIncomplete = errors.New("the run cannot be admitted any more")
 	// ErrBindingsLost: the input needs the bindings, which can never be read.
 	ErrBindingsLost = errors.New("the bindings cannot be read")

@@ -46,22 +46,24 @@
 //
 // # Laws
 //
-//  1. Advance changes none of its arguments. The same arguments give the same outcome. A state survives
-//     JSON encoding and decoding between any two inputs, and [State.Validate] holds after each.
+//  1. Advance changes none of its arguments. The same arguments give the same outcome. A state
+//     survives JSON encoding and decoding between any two inputs, and [State.Validate] holds after
+//     each.
 //  2. At most one run is active, and each run starts at a newer epoch than every run before it.
 //  3. A run that has ended or was deleted is neither active nor waiting.
-//  4. The latest snapshot is kept. So is each snapshot that a cluster may have, that the clusters had
-//     before a run which can be rolled back, or that an unfinished run rolls out.
+//  4. The latest snapshot is kept. So is each snapshot that a cluster may have, that the clusters
+//     had before a run which can be rolled back, or that an unfinished run rolls out.
 //  5. A repeated input changes nothing: the outcome is not Changed, or an error.
-//  6. Runs become active in the order of their admission. Only a run that supersedes others overtakes
-//     them, and the overtaken runs never start.
-//  7. The bindings of a cluster change if a run of the cluster ends or is deleted, to the result of that
-//     run. A binding is removed if the cluster was cleaned or is not in the inventory. A cluster that an
-//     admitted run must update has a binding until that run has ended. The result of an attempt is
-//     recorded once, and before another run starts.
-//  8. A placement that is being deleted accepts only the run that cleans its clusters. In the end it
-//     refers to nothing.
+//  6. Runs become active in the order of their admission. Only a run that supersedes others
+//     overtakes them, and the overtaken runs never start.
+//  7. The bindings of a cluster change if a run of the cluster ends or is deleted, to the result of
+//     that run. A binding is removed if the cluster was cleaned, and emptied if the cluster has left
+//     the inventory. A cluster that an admitted run must update has a binding until that run has
+//     ended. The result of an attempt is recorded once, and before another run starts.
+//  8. A placement that is being deleted accepts only the run that cleans its clusters. In the end
+//     it refers to nothing.
 //  9. At most one run at a time rolls a run back, to the bindings from before that run began.
-//  10. Everything that a state names is stored before the state, and kept as long as a state names it.
+//  10. Everything that a state names is stored before the state, and kept as long as a state names
+//     it.
 //  11. If every run ends and every input is repeated, the queue becomes empty.
 package lifecycle

@@ -10,7 +10,8 @@ import (
 )
 
 // RunRequested asks whether the placement would admit a run, before any data of the run is stored.
-// It changes nothing. If the placement would reject the run, the error is a [*stages.RejectedError].
+// It changes nothing. If the placement would reject the run, the error is a
+// [*stages.RejectedError].
 type RunRequested struct {
 	Entry
 	// Hold and RollbackOf have the same values as in the later [RunAdmitted].
@@ -133,8 +134,8 @@ func (in RunAdmitted) advance(m *machine) error {
 	return nil
 }
 
-// checkNew returns an error if a run that was admitted since the planning has given one of the New
-// clusters a binding.
+// checkNew returns an error if one of the New clusters has a binding now, because another run was
+// admitted since the planning.
 func (in RunAdmitted) checkNew(bindings Bindings) error {
 	kind := ErrStale
 	if in.Recovered {
@@ -148,8 +149,8 @@ func (in RunAdmitted) checkNew(bindings Bindings) error {
 	return nil
 }
 
-// checkEvicted returns an error if the run updates a cluster that another run evicts since the
-// planning, because the run would bring the removed objects back. Rollbacks are exempt.
+// checkEvicted returns an error if the run updates a cluster that another run evicts now, because
+// the run would bring the removed objects back. Rollbacks are exempt.
 func (in RunAdmitted) checkEvicted(evicting map[string]string) error {
 	kind := ErrStale
 	if in.Recovered {
@@ -261,8 +262,8 @@ func (s *State) awaits(uid string) error {
 }
 
 // HasTurn reports whether a run that has not started is active and has nothing left to do before it
-// starts. The driver then need not ask with [TurnAsked]. The state may be old, because a run keeps
-// its place until it has ended.
+// starts. The driver then need not ask with [TurnAsked]. It is safe if the state is old, because a
+// run keeps its place until it has ended.
 func (s *State) HasTurn(e Entry, a stages.Admission) bool {
 	if active := s.Queue.Active; active == nil || active.UID != e.UID || s.Deleting != nil || s.awaits(e.UID) != nil {
 		return false
@@ -271,9 +272,9 @@ func (s *State) HasTurn(e Entry, a stages.Admission) bool {
 	return err == nil && v.Starts && v.SupersededBy == "" && len(v.Supersedes) == 0
 }
 
-// RetryAsked asks whether a failed run may start again. The run becomes active if no other run is
-// active or waits; the turn then says Starts, and otherwise WaitsFor the first of those runs. If
-// the input is repeated after a crash, the run may have been superseded since.
+// RetryAsked asks whether a failed run may start again. If no other run is active or waits, the run
+// becomes active and the turn says Starts. Otherwise WaitsFor names the first of those runs. If the
+// input is repeated after a crash, the run may have been superseded since.
 type RetryAsked struct {
 	Entry
 	// Attempt is the attempt to start, Epoch the epoch of the lease on the run.
@@ -314,9 +315,9 @@ func (in RetryAsked) advance(m *machine) error {
 	return nil
 }
 
-// bindAgain gives the clusters that a run updates bindings again, because another run may have
-// cleaned some of them after the run had failed. It does nothing if the bindings or the plan of the
-// run are lost.
+// bindAgain adds the missing bindings of the clusters that a run updates, because another run may
+// have cleaned some of them after the run had failed. It does nothing if the bindings or the plan
+// of the run are lost.
 func (m *machine) bindAgain(e Entry) error {
 	bindings, err := m.bound()
 	if errors.Is(err, ErrBindingsLost) {
@@ -351,10 +352,9 @@ func (m *machine) clearWay() error {
 }
 
 // clearActive removes the active run from the queue if it has ended or was deleted. It first
-// records the result of the run, because the run's engine may have died before it did so and no run
-// may change a cluster before the bindings are up to date. A run with an unreadable record keeps
-// its place. A run that has ended and whose plan or pages are lost leaves the queue as if it were
-// deleted.
+// records the result of the run: its engine may have died before it did so, and no run may change a
+// cluster before the bindings are up to date. A run with an unreadable record keeps its place. If
+// the plan or the pages of an ended run are lost, the run leaves the queue as if it were deleted.
 func (m *machine) clearActive() error {
 	active := m.Queue.Active
 	if active == nil || m.reserves(active.UID) {
@@ -401,7 +401,7 @@ func (m *machine) dequeue() error {
 	}
 }
 
-// restarts reports whether a retry of a run that failed in this attempt has begun.
+// restarts reports whether a retry after the failed attempt has begun.
 func (s *State) restarts(uid string, attempt int) bool {
 	r := s.entry(uid)
 	return r != nil && r.Restart > attempt

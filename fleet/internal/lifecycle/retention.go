@@ -67,8 +67,8 @@ func (m *machine) trim() {
 	}
 }
 
-// retire forgets the runs beyond the limit, the first to end first. It keeps a run with a pending
-// rollback, because the planning needs it.
+// retire forgets the ended runs beyond the limit, in the order of their ends. It keeps a run with a
+// pending rollback, because the planning needs it.
 func (m *machine) retire() {
 	var ended []int64
 	for i := range m.Runs {

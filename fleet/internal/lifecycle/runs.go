@@ -9,7 +9,7 @@ import (
 )
 
 // RunEnded records that a run has ended, and its result on its clusters. This releases the
-// placement. Every engine that finds an ended run which is still active repeats the input. The
+// placement. An engine that finds an ended run with an unreleased lease repeats the input. The
 // driver must read the record of the run after the state, because an engine that takes the run over
 // writes the new epoch into the state first.
 type RunEnded struct {

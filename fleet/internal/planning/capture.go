@@ -163,7 +163,8 @@ func holdsSame(last, now *snapshot.Snapshot) bool {
 	return last.Digest == now.Digest && holdsSameObjects(last, now)
 }
 
-// holdsSameObjects reports whether two snapshots hold the same objects, out of the same envelopes, whatever their overrides.
+// holdsSameObjects reports whether two snapshots hold the same objects, out of the same envelopes,
+// whatever their overrides.
 func holdsSameObjects(last, now *snapshot.Snapshot) bool {
 	return last.Set == now.Set && sameOrigins(last, now)
 }

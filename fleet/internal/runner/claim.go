@@ -107,8 +107,8 @@ func (r *Runner) driver(name string) *driver {
 	return r.drivers[name]
 }
 
-// release ends the driver of a run. The run is not taken again before the duration while has
-// passed; release returns it.
+// release ends the driver of a run and returns while. The run is not taken again until that time
+// has passed.
 func (r *Runner) release(d *driver, while time.Duration) time.Duration {
 	d.end()
 	r.mu.Lock()

@@ -80,8 +80,8 @@ func (d *driver) hear(o word) {
 }
 
 // hearOn waits for observations of other clusters in flight, so that one save takes them all. It
-// stops when a quarter of the clusters in flight have reported, or after a time that is short
-// compared with a save. It does not wait at all if the store is fast.
+// stops when a quarter of the clusters in flight have reported, or at the time limit that follows
+// from savesWorth and hearLongest. It does not wait at all if the store is fast, see hearShortest.
 func (d *driver) hearOn(ctx context.Context) {
 	longest := min(savesWorth*slices.Min(d.saves[:]), hearLongest)
 	if longest < hearShortest {

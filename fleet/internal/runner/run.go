@@ -233,7 +233,8 @@ func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 	}
 }
 
-// commandGiven wakes the driver of the run that received a command.
+// commandGiven wakes the driver of the run that received a command. If this engine has no driver
+// for the run, it queues the run.
 func (r *Runner) commandGiven(ctx context.Context, c backend.Change) {
 	if c.Deleted {
 		return
