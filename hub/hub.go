@@ -102,9 +102,6 @@ type Hub struct {
 	client dynamic.Interface
 	meta   metadata.Interface
 	kube   kubernetes.Interface
-	// forbidden is the time since which the API server refuses to show the definitions, zero if
-	// it does not. Only [Hub.Run] uses it.
-	forbidden time.Time
 	// leases is the client of the leader election. It has no rate limit.
 	leases coordination.CoordinationV1Interface
 	store  backend.Store

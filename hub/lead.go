@@ -232,34 +232,11 @@ func passes(err error) bool {
 // checkDefinitions returns an error if the definitions cannot be read or have another
 // compatibility setting.
 func (h *Hub) checkDefinitions(ctx context.Context) error {
-	err := manifests.CheckCompatibility(ctx, h.client, h.cfg.Compatibility)
-	switch {
-	case err == nil:
-		h.forbidden = time.Time{}
-		return nil
-	case !apierrors.IsForbidden(err):
-		return fmt.Errorf("hub: %w", err)
-	case h.forbidden.IsZero():
-		h.forbidden = time.Now()
-	}
-	if !h.isReady(ctx) && time.Since(h.forbidden) < serverStarts {
-		return fmt.Errorf("hub: the API server is not ready: %v", err) // without the refusal, which does not count yet
-	}
-	if err = manifests.CheckCompatibility(ctx, h.client, h.cfg.Compatibility); err != nil { // it may have become ready just now
+	if err := manifests.CheckCompatibility(ctx, h.client, h.cfg.Compatibility); err != nil {
 		return fmt.Errorf("hub: %w", err)
 	}
 	return nil
 }
-
-// isReady reports whether the API server says that it is ready. A starting API server refuses
-// requests that a role allows, because it has not read the roles yet.
-func (h *Hub) isReady(ctx context.Context) bool {
-	return h.kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil
-}
-
-// serverStarts is the time for which a refusal may come from an API server that has not read the
-// roles yet. The limit applies if the hub may not ask whether the server is ready.
-const serverStarts = time.Minute
 
 // tryNamespace creates the namespace of the hub if it is missing. A hub without the right to
 // create it expects it to exist.

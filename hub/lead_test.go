@@ -3,7 +3,6 @@ package hub_test
 import (
 	"context"
 	"fmt"
-	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -67,16 +66,14 @@ func TestALeaderRenewsItsLeaseBeyondTheLimitOfRequests(t *testing.T) {
 	limit.closed.Store(false)
 }
 
-// TestAHubWaitsForAnAPIServerThatStarts: until an API server has read the roles, it refuses
-// requests that the roles allow. A hub that is refused by a server that is ready ends, and names
-// the missing right.
+// A hub waits for an API server that refuses requests because it has not read the roles yet. If the
+// server is ready, a refusal ends the hub with an error that names what it must read.
 func TestAHubWaitsForAnAPIServerThatStarts(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
-	w.mayWarn("a fault of the test")
+	w.mayWarn("the API server is not ready")
 	var starting, ready kubeenv.Faults
-	refused := starting.Add(kubeenv.Rule{Path: "customresourcedefinitions", Times: 2, Fault: kubeenv.Answer(http.StatusForbidden, metav1.StatusReasonForbidden)})
-	asked := starting.Add(kubeenv.Rule{Path: "/readyz", Fault: kubeenv.Answer(http.StatusForbidden, metav1.StatusReasonForbidden)})
+	struck := starting.Add(kubeenv.Rule{Times: 3, Fault: kubeenv.LacksRight()}) // a definition, whether it is ready, its versions
 	w.start("one", func(c *hub.Config) { c.Rest.Wrap(starting.Wrap) })
 	w.createText(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -84,11 +81,11 @@ kind: ClusterResourcePlacement
 metadata: {name: $NAME}
 spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: default}], strategy: {type: External}}`)
 	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
-	if refused() != 2 || asked() != 1 {
-		t.Errorf("%d reads of definitions were refused, want 2, and %d questions, want 1", refused(), asked())
+	if struck() != 3 {
+		t.Errorf("%d requests were refused, want 3", struck())
 	}
 
-	ready.Add(kubeenv.Rule{Path: "customresourcedefinitions", Times: -1, Fault: kubeenv.Answer(http.StatusForbidden, metav1.StatusReasonForbidden)})
+	ready.Add(kubeenv.Rule{Path: "customresourcedefinitions", Times: -1, Fault: kubeenv.LacksRight()})
 	cfg := w.config("two")
 	cfg.Rest.Wrap(ready.Wrap)
 	two, err := hub.New(cfg)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,6 +33,17 @@ func TooManyRequests(after time.Duration) Fault {
 			response.Header.Set("Retry-After", strconv.Itoa(int(after/time.Second)))
 		}
 		return response, err
+	}
+}
+
+// LacksRight answers 403 as an API server does if the user lacks a right.
+func LacksRight() Fault {
+	return func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
+		refuse(r)
+		s := status(http.StatusForbidden, metav1.StatusReasonForbidden)
+		s.Message = fmt.Sprintf("forbidden: User \"kubeenv\" cannot %s path %q: a fault of the test", strings.ToLower(r.Method), r.URL.Path)
+		body, err := json.Marshal(s)
+		return respond(r, http.StatusForbidden, body), err
 	}
 }
 

@@ -15,10 +15,32 @@ import (
 // share a connection, and all other requests over HTTP/1.1, which costs less CPU on both sides. A
 // configuration with its own transport or protocols keeps them. Clients of the same configuration
 // share connections. CloseIdleConnections of the client closes them, whatever wrappers the
-// configuration has.
+// configuration has. On this client, a missing right is an answer of a server that is ready, see
+// [IfReady].
 func ClientFor(cfg *rest.Config) (*http.Client, error) {
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	client, err := clientFor(cfg)
+	if err != nil {
+		return nil, err
+	}
+	client.Transport = IfReady(client.Transport, base)
+	return client, nil
+}
+
+func clientFor(cfg *rest.Config) (*http.Client, error) {
 	if cfg.Transport != nil || len(cfg.NextProtos) > 0 {
-		return rest.HTTPClientFor(cfg)
+		client, err := rest.HTTPClientFor(cfg)
+		if err != nil {
+			return nil, err
+		}
+		own := *client // client-go may return http.DefaultClient
+		if own.Transport == nil {
+			own.Transport = http.DefaultTransport
+		}
+		return &own, nil
 	}
 	watches, err := transportFor(cfg)
 	if err != nil {

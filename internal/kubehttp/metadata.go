@@ -2,7 +2,6 @@ package kubehttp
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net/http"
 
@@ -36,9 +35,6 @@ func ReadRefusals(through http.RoundTripper) http.RoundTripper { return refusals
 
 type refusals struct{ http.RoundTripper }
 
-// maxRefusal bounds the body of a refusal.
-const maxRefusal = 64 << 10
-
 // RoundTrip implements [http.RoundTripper].
 func (t refusals) RoundTrip(r *http.Request) (*http.Response, error) {
 	through := t.RoundTripper
@@ -49,8 +45,8 @@ func (t refusals) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil || resp.StatusCode != http.StatusForbidden {
 		return resp, err
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
-	if err = errors.Join(err, resp.Body.Close()); err != nil {
+	body, err := drain(resp)
+	if err != nil {
 		return nil, err
 	}
 	if message := messageOf(body); message != "" {

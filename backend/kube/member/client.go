@@ -51,7 +51,7 @@ func newClient(cfg *rest.Config, o Options) (*client, error) {
 		return nil, fmt.Errorf("the address of the API server: %w", err)
 	}
 	c := &client{base: base, limiter: limiterFor(cfg, o), limits: o.Limits, timeout: o.RequestTimeout}
-	return c, c.transports.open(cfg, o)
+	return c, c.transports.open(cfg, base, o)
 }
 
 func limiterFor(cfg *rest.Config, o Options) flowcontrol.RateLimiter {

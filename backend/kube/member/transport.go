@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	kubetransport "k8s.io/client-go/transport"
 
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
+	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
 
 // transport is an HTTP client for an API server with one connection at a time. Without HTTP/2,
@@ -47,8 +49,9 @@ func (ls *transports) close() {
 	ls.narrow.idle()
 }
 
-// open makes the transports. A transport of the host is used for all requests.
-func (ls *transports) open(cfg *rest.Config, o Options) error {
+// open makes the transports to the API server at base. A transport of the host is used for all
+// requests.
+func (ls *transports) open(cfg *rest.Config, base *url.URL, o Options) error {
 	tc, err := cfg.TransportConfig()
 	if err != nil {
 		return fmt.Errorf("the credentials: %w", err)
@@ -56,7 +59,7 @@ func (ls *transports) open(cfg *rest.Config, o Options) error {
 	if tc.Transport != nil {
 		ls.taken.Store(true)
 		ls.narrow.idle = func() {}
-		return ls.wide.over(tc, tc.Transport, func() {})
+		return ls.wide.over(tc, base, tc.Transport, func() {})
 	}
 	wide, err := newTransport(cfg, tc, o, &ls.wide.dials)
 	if err != nil {
@@ -71,18 +74,18 @@ func (ls *transports) open(cfg *rest.Config, o Options) error {
 	narrow.Protocols = &http.Protocols{}
 	narrow.Protocols.SetHTTP1(true)
 	narrow.MaxConnsPerHost = 1
-	if err := ls.wide.over(tc, wide, wide.CloseIdleConnections); err != nil {
+	if err := ls.wide.over(tc, base, wide, wide.CloseIdleConnections); err != nil {
 		return err
 	}
-	return ls.narrow.over(tc, narrow, narrow.CloseIdleConnections)
+	return ls.narrow.over(tc, base, narrow, narrow.CloseIdleConnections)
 }
 
-// over sets the base transport, with the credentials and wrappers of tc. The client follows no
-// redirects.
-func (l *transport) over(tc *kubetransport.Config, base http.RoundTripper, idle func()) error {
-	rt, err := kubetransport.HTTPWrappersForConfig(tc, base)
+// over sets the innermost transport, with the credentials and wrappers of tc. The client follows no
+// redirects, and takes a missing right for the answer of a server that is ready.
+func (l *transport) over(tc *kubetransport.Config, base *url.URL, innermost http.RoundTripper, idle func()) error {
+	rt, err := kubetransport.HTTPWrappersForConfig(tc, innermost)
 	l.idle = idle
-	l.http = &http.Client{Transport: rt, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	l.http = &http.Client{Transport: kubehttp.IfReady(rt, base), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return err
 }
 
