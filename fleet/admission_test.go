@@ -55,7 +55,7 @@ func create(t *testing.T, e *fleet.Engine, spec fleet.RunSpec) {
 	must(e.CreateRun(t.Context(), spec))(t)
 }
 
-// command asks something of a run, and waits until the engines are quiet.
+// command gives a command to a run, and waits until the engines are quiet.
 func command(t *testing.T, e *fleet.Engine, run string, verb stages.Verb) {
 	t.Helper()
 	if err := e.Run(run).Command(t.Context(), stages.Command{Verb: verb}); err != nil {
@@ -103,8 +103,8 @@ func TestQueuedRunsTakeTurns(t *testing.T) {
 	})
 }
 
-// A placement that rejects refuses a second run with an error that names the
-// first, and nothing of it is left in the store.
+// With the Reject policy, a second run is refused with an error that names the first, and leaves
+// nothing in the store.
 func TestRejectedRunLeavesNothing(t *testing.T) {
 	admitting(t, stages.RejectRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
@@ -219,7 +219,7 @@ func TestRollbackSupersedesAStuckRun(t *testing.T) {
 	}
 }
 
-// Deleting a run that is stuck gives its placement free.
+// The deletion of a stuck run releases its placement.
 func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
@@ -240,8 +240,8 @@ func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 	})
 }
 
-// A run that is held is planned and frozen; it does not hold up other runs until it is started, and
-// then waits for its turn.
+// A held run is planned and frozen. It does not delay other runs until it is started, and then
+// waits for its turn.
 func TestHeldRunWaitsForItsStart(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		held := specOf("held", 2)
@@ -289,8 +289,8 @@ func TestStoppedRunHoldsTheLine(t *testing.T) {
 	})
 }
 
-// A failed run of profile ClusterUpdate gives its placement free, and can be started again when no
-// other run has it.
+// A failed run of profile ClusterUpdate releases its placement. It can be started again when no
+// other run has the placement.
 func TestFailedRunStartsAgain(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		spec := specOf("a", 1)

@@ -57,7 +57,7 @@ func (s *approvalEnv) must(err error) {
 	}
 }
 
-// drive has an engine drive the run until the returned function is called.
+// drive runs an engine until the returned function is called.
 func (s *approvalEnv) drive(e *Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
@@ -89,7 +89,7 @@ func (s *approvalEnv) status() Status {
 	return status
 }
 
-// request waits for the open request.
+// request waits for the open request and returns it.
 func (s *approvalEnv) request(name string) approval.Request {
 	s.t.Helper()
 	time.Sleep(time.Minute)

@@ -19,7 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// frozenOverride makes every cluster's value its label's.
+// frozenOverride returns an override that sets the value on every cluster. The value may refer to a
+// label of the cluster.
 func frozenOverride(value string) []placement.Override {
 	all := &placement.ClusterSelector{}
 	return []placement.Override{{

@@ -65,12 +65,12 @@ func (g *gauge) count() int {
 	return len(g.asked)
 }
 
-// measured asks for a person and a measurement.
+// measured is a policy that requires a person and a measurement.
 func measured() approval.Policy {
 	return approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}, {Group: "metrics", Count: 1}}}
 }
 
-// approve has a person approve the open request of the run.
+// approve approves the open request of the run as a person.
 func (s *approvalEnv) approve(name string) {
 	s.t.Helper()
 	status := s.status()
@@ -81,7 +81,7 @@ func (s *approvalEnv) approve(name string) {
 	s.must(s.host.Run("r").Command(s.t.Context(), stages.Command{Verb: stages.Decide, Name: open[0].Name, By: approval.Identity{Name: name, Groups: []string{"sre"}}, Decision: &approval.Decision{Verdict: approval.Approve}}))
 }
 
-// started reports whether the first stage of the run has.
+// started reports whether the first stage of the run has started.
 func (s *approvalEnv) started() bool {
 	return s.stages()[0].Started != 0
 }
@@ -161,7 +161,7 @@ func TestAnAuthorityIsAskedAtOnceWhenAPersonHasApproved(t *testing.T) {
 	})
 }
 
-// Beside a wait the measurement is taken when the wait is over.
+// If a gate also has a timed wait, the measurement is taken after the wait.
 func TestAMeasurementIsTakenAfterTheWaitsBesideIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g := newApprovalEnv(t, measured()), &gauge{does: approves}
@@ -187,8 +187,8 @@ func TestAMeasurementIsTakenAfterTheWaitsBesideIt(t *testing.T) {
 	})
 }
 
-// A gate that asks for a measurement of the host's and for the engine's own, that
-// nothing has drifted, opens when both hold at once.
+// A gate requires the host's measurement and the engine's own approval that nothing has drifted. It
+// opens when both are valid at the same time.
 func TestTwoMeasurementsOfOneGateHoldTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		policy := measured()
@@ -297,7 +297,7 @@ func crashWhileMeasuring(t *testing.T, k int, after bool) bool {
 	}
 }
 
-// passed counts the gates that have.
+// passed returns the number of passed gates.
 func (s *approvalEnv) passed() (n int) {
 	for _, st := range s.stages() {
 		for _, g := range st.Gates {
@@ -309,8 +309,7 @@ func (s *approvalEnv) passed() (n int) {
 	return n
 }
 
-// While the store does not answer, an answer grows old, and is not heeded when the
-// store does.
+// If the store is down, an answer expires, and does not count after the store is back.
 func TestAMeasurementGrowsOldWhileTheStoreDoesNotAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, g := newApprovalEnv(t, measured()), &gauge{does: abstains}

@@ -136,8 +136,7 @@ func (s *randomAttack) doom() (faulty.Rule, chan struct{}) {
 	}, crashed
 }
 
-// pending reports whether a write is one of a run that has commands to carry out, or
-// of a command.
+// pending reports whether a write belongs to a run with open commands, or to a command.
 func (s *randomAttack) pending(key string) bool {
 	if len(key) > 8 && key[:8] == "command/" {
 		return true
@@ -157,7 +156,7 @@ func (s *randomAttack) note(what string, decisions bool) {
 	}
 }
 
-// live is the life of an engine's process, and the next one's after its crash.
+// live is the life of an engine's process, and after a crash the life of the next one.
 func (s *randomAttack) live(ctx context.Context, name string, rule faulty.Rule, crashed chan struct{}) {
 	cfg := Config{Name: name, Store: faulty.NewPlan(rule).Store(s.store), Authority: approval.Func(s.decide), Lease: 2 * time.Minute, Poll: 20 * time.Second}
 	stop := s.drive(s.engine(cfg))
@@ -205,7 +204,7 @@ func (s *randomAttack) draw(rnd *rand.Rand, names []string) approval.Decision {
 	return d
 }
 
-// act does something to the run and lets some time pass.
+// act plays one move against the run and lets some time pass.
 func (s *randomAttack) act() {
 	switch s.rnd.IntN(16) {
 	case 0:
@@ -275,8 +274,7 @@ func (s *randomAttack) speak() {
 	}
 }
 
-// forge writes a decision past the engines, mostly of a request that is not
-// open.
+// forge writes a decision past the engines, mostly about a request that is not open.
 func (s *randomAttack) forge() {
 	status := s.status()
 	b := approval.Binding{RunUID: s.run.UID, Stage: "a", When: approval.Before, Attempt: 1, Plan: s.run.Plan}
@@ -319,7 +317,7 @@ func (s *randomAttack) plant(c spentCommand) {
 	s.smuggle(s.run.UID, c.command.ID, c.value)
 }
 
-// judge lets everything be carried out and has the journal of the run checked.
+// judge lets the engines carry out all commands and checks the journal of the run.
 func (s *randomAttack) judge() {
 	time.Sleep(5 * time.Minute)
 	status, events := s.status(), s.events()

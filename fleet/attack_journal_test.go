@@ -33,7 +33,7 @@ func (r *journalChecker) begin(p approval.Policy, run step.Run) {
 	r.waiting, r.ids, r.named, r.counted = nil, nil, map[string]string{}, map[string]bool{}
 }
 
-// expect notes that the store has a decision.
+// expect records that the store has a decision.
 func (r *journalChecker) expect(d approval.Decision) { r.waiting = append(r.waiting, d) }
 
 func (r *journalChecker) wrong(ev stages.Event, format string, args ...any) {

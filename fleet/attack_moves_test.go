@@ -20,8 +20,8 @@ func (a *attacked) id() string {
 	return fmt.Sprintf("attack-%06d", a.drawn)
 }
 
-// volley gives several answers before any is carried out, some of them twice or
-// with the ID of the one before.
+// volley gives several answers before any is carried out. Some are given twice, or with the ID of
+// the previous answer.
 func (a *attacked) volley() {
 	a.saw("volley", 1)
 	id, d := a.id(), a.decision()
@@ -83,8 +83,7 @@ func (a *attacked) steer(verb stages.Verb) {
 	a.sent = append(a.sent, c)
 }
 
-// forge writes a command past the engine, with moments and names that no engine
-// would write.
+// forge writes a command past the engine, with times and names that no engine would write.
 func (a *attacked) forge() {
 	d := a.decision()
 	c := stages.Command{ID: a.id(), Verb: stages.Decide, By: d.By, At: a.e.state.Now(), Decision: &d}
@@ -103,7 +102,7 @@ func (a *attacked) forge() {
 	a.smuggle(c.ID, c, record.Encode(record.Command{Format: record.Format, Command: c}))
 }
 
-// smuggle writes a command to the store, unless there is one under its key.
+// smuggle writes a command to the store, unless its key exists.
 func (a *attacked) smuggle(key string, c stages.Command, value []byte) {
 	_, err := a.store.Put(a.t.Context(), record.CommandKey(a.rec.Run.UID, key), value, "")
 	if errors.Is(err, backend.ErrConflict) {
@@ -113,8 +112,8 @@ func (a *attacked) smuggle(key string, c stages.Command, value []byte) {
 	a.sent = append(a.sent, c)
 }
 
-// replay writes the bytes of a command that was carried out, in this run or in
-// one before it, for the run there is now.
+// replay writes the bytes of an old command again, from this run or an earlier one, for the current
+// run.
 func (a *attacked) replay() {
 	if len(a.spent) == 0 {
 		return

@@ -95,8 +95,8 @@ func (a *attacked) carryOut(in stages.Input) (events []stages.Event) {
 	}
 }
 
-// tidy deletes the commands that were carried out, unless the engine that saved the run dies before
-// it comes to that.
+// tidy deletes the processed commands, unless the engine that saved the run dies before the
+// deletion.
 func (a *attacked) tidy(taken []commands.Stored) {
 	if len(taken) > 0 && a.rnd.IntN(8) == 0 {
 		a.saw("left commands", 1)
@@ -142,7 +142,7 @@ func (a *attacked) compare(events []stages.Event, want []toldEvent) {
 	}
 }
 
-// notice keeps the bindings of requests that are over.
+// notice keeps the bindings of closed requests.
 func (a *attacked) notice(was *attackModel) {
 	if a.model.binding != was.binding {
 		a.old = append(a.old, was.binding)

@@ -118,7 +118,7 @@ func (a *attacked) must(err error) {
 	}
 }
 
-// attack plays one sequence, on runs of its own.
+// attack plays one sequence, on its own runs.
 func (a *attacked) attack(seed uint64) {
 	a.rnd = rand.New(rand.NewPCG(seed, 1))
 	a.model.policy, a.model.starter = attackPolicy(a.rnd), "sam"
@@ -197,7 +197,7 @@ func (a *attacked) create() {
 	a.check("creation")
 }
 
-// again makes a run of the same name, perhaps of another plan.
+// again makes a run with the same name, perhaps with another plan.
 func (a *attacked) again() {
 	a.old = append(a.old, a.model.binding)
 	a.must(a.e.state.Erase(a.t.Context(), lifecycle.Run{Name: "r", UID: a.rec.Run.UID}))
@@ -240,7 +240,7 @@ func (a *attacked) checkGate(what string, g *runstate.Gate) {
 	}
 }
 
-// checkVariety reports that the sequences are worth something.
+// checkVariety checks that the sequences reached every interesting result.
 func (a *attacked) checkVariety(sequences int) {
 	for _, what := range []string{
 		"nil", "not found", "refused", "conflict", "repeated", "lost save", "left commands", "taken over", "replayed", "volley",

@@ -15,7 +15,7 @@ func approving(name string, b approval.Binding) approval.Decision {
 	}
 }
 
-// atFirstGate has an engine drive a run to its first gate.
+// atFirstGate drives a run to its first gate.
 func atFirstGate(t *testing.T, p approval.Policy, do func(s *approvalEnv, r approval.Request)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newApprovalEnv(t, p)
@@ -32,9 +32,8 @@ func (s *approvalEnv) wantEvent(ev stages.Event, want stages.EventType, r approv
 	}
 }
 
-// Threat T2: an approval does not count for a run of the same name made again,
-// nor for another stage, side of it or plan, not even as the bytes that the
-// engine stored itself.
+// Threat T2: an approval does not count for a new run of the same name, or for another stage, side
+// or plan, not even as the bytes that the engine stored itself.
 func TestT2AnApprovalIsNotReplayed(t *testing.T) {
 	t.Parallel()
 	atFirstGate(t, approval.Policy{Quorums: []approval.Quorum{{Count: 2}}}, func(s *approvalEnv, first approval.Request) {
@@ -70,8 +69,8 @@ func TestT2AnApprovalIsNotReplayed(t *testing.T) {
 	})
 }
 
-// Threat T3: an approval that was made before its request opened does not count
-// when that has opened.
+// Threat T3: an approval from before its request opened does not count after the request has
+// opened.
 func TestT3AnApprovalDoesNotComeBeforeItsRequest(t *testing.T) {
 	t.Parallel()
 	atFirstGate(t, approval.Policy{Expires: time.Hour}, func(s *approvalEnv, r approval.Request) {

@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// timedAuthority never answers, and notes when it is asked, in seconds since the request opened.
+// timedAuthority never answers, and records the times of its questions, in seconds since the
+// request opened.
 type timedAuthority struct{ asked chan time.Duration }
 
 func (a timedAuthority) Decide(_ context.Context, r approval.Request) (approval.Decision, error) {
@@ -21,7 +22,7 @@ func (a timedAuthority) Decide(_ context.Context, r approval.Request) (approval.
 	return approval.Decision{}, nil
 }
 
-// scheduler wants to be asked when next says.
+// scheduler is an authority that asks to be called again after next.
 type scheduler struct {
 	timedAuthority
 	next func(r approval.Request) time.Duration
@@ -29,7 +30,7 @@ type scheduler struct {
 
 func (s scheduler) NextAsk(r approval.Request) time.Duration { return s.next(r) }
 
-// An authority is asked when the documentation of the package says.
+// An authority is asked at the times that the documentation of the package promises.
 func TestTheScheduleOfAsking(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
@@ -75,7 +76,7 @@ func TestTheScheduleOfAsking(t *testing.T) {
 				strategy.Stages[0].Before = []stages.Task{{Type: stages.Approval, Approval: &approval.Policy{Quorums: []approval.Quorum{{Count: 2}}}}}
 				w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: strategy})
 				defer running(t, e)()
-				time.Sleep(20 * s) // a decision of another has the authority asked at once
+				time.Sleep(20 * s) // after another decision, the authority is asked at once
 				if err := w.newEngine(fleet.Config{Name: "host"}).Run("r").Command(t.Context(), stages.Command{
 					Verb: stages.Decide, Name: "r-before-all", By: person, Decision: &approval.Decision{Verdict: approval.Approve},
 				}); err != nil {

@@ -53,9 +53,8 @@ func (s *batchLog) WriteAll(ctx context.Context, writes []backend.Write) ([]back
 	return s.Store.WriteAll(ctx, writes)
 }
 
-// Everything that a save writes is in one batch: the pages, then the record that
-// names them, then the deletions of the pages and the commands that it makes
-// superfluous.
+// All writes of a save are in one batch: the pages, then the record that names them, then the
+// deletions of the commands and pages that it no longer needs.
 func TestASaveIsOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

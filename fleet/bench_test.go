@@ -25,7 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// heapPeak samples the heap until it is asked for the largest size it saw.
+// heapPeak samples the heap and returns its largest size on request.
 func heapPeak() (stop func() (mib float64)) {
 	runtime.GC()
 	var peak atomic.Uint64

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// However runs of one placement are created at the same time, every cluster
-// that one of them updates is remembered, and cleaned when it leaves.
+// If runs of one placement are created at the same time, in any way, every cluster that one of them
+// updates has a binding, and is cleaned when it leaves.
 func TestBindingsOfConcurrentRuns(t *testing.T) {
 	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
 		w, e := declared(t, nil)

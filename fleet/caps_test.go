@@ -46,7 +46,7 @@ func capPlacement(name string) fleet.Placement {
 	}
 }
 
-// capRun is a run that would update ten clusters at once.
+// capRun is a run that updates ten clusters at once if the cap permits it.
 func capRun(placement string, soak time.Duration) fleet.RunSpec {
 	ten := intstr.FromInt32(10)
 	return fleet.RunSpec{Name: "run-" + placement, Placement: placement, Strategy: stages.Strategy{
@@ -55,8 +55,8 @@ func capRun(placement string, soak time.Duration) fleet.RunSpec {
 	}}
 }
 
-// capGuard is a store that watches over a cap: in no record of a run is more in
-// flight than the run holds, and of all runs never more than the limit.
+// capGuard is a store that checks a cap: no record of a run has more clusters in flight than slots,
+// and all runs together never exceed the limit.
 type capGuard struct {
 	backend.Store
 	t     *testing.T
@@ -64,7 +64,7 @@ type capGuard struct {
 	lock  chan struct{}
 	looks *fleet.Engine
 	peak  int
-	// most is the most that each run had in flight.
+	// most is the maximum of clusters in flight of each run.
 	most map[string]int
 }
 
@@ -87,7 +87,7 @@ func (g *capGuard) Put(ctx context.Context, key string, value []byte, prev backe
 	return rev, err
 }
 
-// reached is the most that was in flight, of all runs and of each.
+// reached returns the maximum of clusters in flight, of all runs and of each.
 func (g *capGuard) reached() (peak int, most map[string]int) {
 	g.lock <- struct{}{}
 	defer func() { <-g.lock }()
@@ -137,7 +137,7 @@ func declareCaps(t *testing.T, e *fleet.Engine, limit int) {
 	}
 }
 
-// completes waits for the runs, and checks that the cap is given back.
+// completes waits for the runs, and checks that the cap has no shares left.
 func completes(t *testing.T, e *fleet.Engine, runs ...string) {
 	t.Helper()
 	for _, name := range runs {
@@ -159,8 +159,8 @@ func completes(t *testing.T, e *fleet.Engine, runs ...string) {
 	}
 }
 
-// Runs of several placements, driven by two engines, share a cap: it is never
-// exceeded, it is used up, and each run has a part of it at all times.
+// Two engines drive runs of several placements that share a cap. The cap is never exceeded, it is
+// used completely, and each run has a share of it at all times.
 func TestRunsShareACap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCapEnv(t, 6)
@@ -300,8 +300,8 @@ func TestCapSurvivesACrashAtEveryWrite(t *testing.T) {
 	}
 }
 
-// playCap plays two runs that share a cap with the kth write going wrong, and
-// returns how many writes there were.
+// playCap plays two runs that share a cap, with a failure of the kth write, and returns the number
+// of writes.
 func playCap(t *testing.T, k int, mode string) (writes int) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCapEnv(t, 3)
@@ -320,7 +320,7 @@ func playCap(t *testing.T, k int, mode string) (writes int) {
 	return writes
 }
 
-// newCapHost is newHost for engines whose writes are watched.
+// newCapHost is newHost for engines with a capGuard.
 func (s crashScenario) newCapHost(w *engineEnv, g *capGuard, k int, mode string) *host {
 	store := w.store
 	h := s.newHost(w, k, mode)
@@ -330,8 +330,7 @@ func (s crashScenario) newCapHost(w *engineEnv, g *capGuard, k int, mode string)
 	return h
 }
 
-// A cap that cannot be read, or that a newer version wrote, keeps no run from being
-// deleted.
+// A cap that is unreadable, or written by a newer version, does not prevent the deletion of a run.
 func TestDeleteRunBesideDamagedCaps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCapEnv(t, 1)
@@ -353,8 +352,7 @@ func TestDeleteRunBesideDamagedCaps(t *testing.T) {
 	})
 }
 
-// A cap that is damaged while a run shares it keeps the run from no end: it is given
-// up as any other.
+// If a cap is damaged while a run shares it, the run still ends, and its lease is released.
 func TestARunEndsBesideADamagedCap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newCapEnv(t, 1)

@@ -41,7 +41,7 @@ func declared(t *testing.T, change func(*fleet.Placement)) (*engineEnv, *fleet.E
 	return w, e
 }
 
-// holds makes the source hold a value.
+// holds sets the value in the source.
 func (w *engineEnv) holds(value string) {
 	w.t.Helper()
 	if err := w.source.Put(configMap("test-cm", value)); err != nil {
@@ -76,7 +76,7 @@ func TestIndexesCountSnapshots(t *testing.T) {
 	wantIndexes(t, e, ep, 5, 6, 7)
 }
 
-// A change of the overrides alone is a change.
+// A change of the overrides alone makes a new snapshot.
 func TestChangedOverridesMakeASnapshot(t *testing.T) {
 	w, e := declared(t, nil)
 	first := w.capture(e, "a")
@@ -105,8 +105,8 @@ func TestChangedOverridesMakeASnapshot(t *testing.T) {
 	}
 }
 
-// Overrides that select none of the objects make no snapshot, whether they are alone or beside
-// others, and are frozen with the first snapshot that has such an object.
+// Overrides that select none of the objects make no snapshot, alone or with others. They are frozen
+// with the first snapshot that has such an object.
 func TestOverridesOfNoObjectMakeNoSnapshot(t *testing.T) {
 	w, e := declared(t, nil)
 	first := w.capture(e, "a")
@@ -137,8 +137,8 @@ func TestOverridesOfNoObjectMakeNoSnapshot(t *testing.T) {
 	wantIndexes(t, e, ep, 0, 1, 2)
 }
 
-// However many capture at the same time, in however many engines, every change
-// gets the next index, and the latest snapshot is whole.
+// With any number of concurrent captures, in any number of engines, every change gets the next
+// index, and the latest snapshot is complete.
 func TestConcurrentCaptures(t *testing.T) {
 	w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 2 })
 	engines := []*fleet.Engine{e, w.engine(w.store, "two")}
@@ -185,8 +185,8 @@ func TestConcurrentCaptures(t *testing.T) {
 	t.Logf("%d snapshots", len(taken))
 }
 
-// One changed object of 10,000 costs its body, a page, a root and the record of
-// the placement with the event.
+// A change of one object out of 10,000 writes its body, a page, a root and the record of the
+// placement with the event.
 func TestOneChangedObjectOfTenThousand(t *testing.T) {
 	w, e := declared(t, nil)
 	for i := range 10000 {
@@ -303,7 +303,7 @@ func TestT5DamagedSnapshotIsNotPlanned(t *testing.T) {
 	}
 }
 
-// PutPlacement, Placement and Snapshots hold while others capture and run.
+// PutPlacement, Placement and Snapshots work while others capture and run.
 func TestPlacementsAreDeclaredConcurrently(t *testing.T) {
 	w, e := declared(t, nil)
 	var wg sync.WaitGroup
@@ -342,7 +342,7 @@ func TestPlacementsAreDeclaredConcurrently(t *testing.T) {
 	}
 }
 
-// replaceFor is an override of the tutorial's ConfigMap for an environment.
+// replaceFor returns an override of the tutorial's ConfigMap for an environment.
 func replaceFor(environment, value string) placement.Override {
 	return placement.Override{
 		Name: "o", Namespace: "test-namespace",

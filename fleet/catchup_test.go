@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// tolerant updates all clusters at once, and none may not fail.
+// tolerant updates all clusters at once, and tolerates failures of all of them.
 func tolerant(name string, index int) fleet.RunSpec {
 	spec := specOf(name, index)
 	spec.Strategy.Attempts = 1

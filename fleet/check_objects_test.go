@@ -78,7 +78,7 @@ func (w *engineEnv) job(cluster string) string {
 	return ""
 }
 
-// end has the Job of a cluster end, with a condition.
+// end ends the Job of a cluster, with a condition.
 func (w *engineEnv) end(cluster, condition, message string) {
 	w.t.Helper()
 	id := snapshot.ID{Group: "batch", Version: "v1", Kind: "Job", Namespace: "test-namespace", Name: w.job(cluster)}
@@ -102,8 +102,8 @@ func (w *engineEnv) made(cluster string) (n int) {
 	return n
 }
 
-// wantNoneLeft checks that no cluster has a Job or the ledger of a check, and that no record of one
-// is stored.
+// wantNoneLeft checks that no cluster has a Job or the ledger of a check, and that no record of a
+// check object is stored.
 func (w *engineEnv) wantNoneLeft() {
 	w.t.Helper()
 	time.Sleep(time.Minute)
@@ -122,9 +122,9 @@ func (w *engineEnv) wantNoneLeft() {
 	}
 }
 
-// A check object is not placed with the rest. It is applied to each cluster once that is healthy,
-// under a name of its own, and the verdict is the cluster's; then it is removed, with its ledger
-// and its record.
+// A check object is not placed with the other objects. It is applied to each cluster after that is
+// healthy, under its own name, and its verdict is the verdict of the cluster. Then it is removed,
+// with its ledger and its record.
 func TestAJobIsTheCheckOfEachCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := smoking(t, "smoke")
@@ -294,8 +294,8 @@ func TestAJobThatIsDeletedIsAnError(t *testing.T) {
 	})
 }
 
-// A plan is refused whose check objects the snapshot does not have once each, or whose cluster is
-// not known.
+// A plan is refused if the snapshot does not have a check's object exactly once, or if the check's
+// cluster is unknown.
 func TestPlansWithoutTheirCheckObjectsAreRefused(t *testing.T) {
 	for _, c := range []struct {
 		objects []string
@@ -322,8 +322,8 @@ func TestPlansWithoutTheirCheckObjectsAreRefused(t *testing.T) {
 	}
 }
 
-// A check of a placement in a namespace reaches no cluster that the placement does not: its author
-// may not be the fleet's.
+// A check of a placement in a namespace reaches no cluster that the placement does not reach,
+// because its author need not be an administrator of the fleet.
 func TestACheckOfANamespaceReachesNoOtherCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := smoking(t, "smoke")
@@ -348,7 +348,7 @@ func TestACheckOfANamespaceReachesNoOtherCluster(t *testing.T) {
 }
 
 // A check brings its object to no cluster of the run before the gates of that cluster's own stage
-// have opened, and to none that the run cleans.
+// have opened, and to no cluster that the run cleans.
 func TestACheckObjectComesToAClusterOnlyAfterItsGates(t *testing.T) {
 	const early, leaves = "the gates before ", "the run removes the placement from member2"
 	for _, tenant := range []string{"", "test-namespace"} {
@@ -368,7 +368,7 @@ func TestACheckObjectComesToAClusterOnlyAfterItsGates(t *testing.T) {
 				p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: clusters}
 				must(0, e.PutPlacement(t.Context(), p))(t)
 			}
-			// strategy has the check at one of its gates.
+			// strategy returns a strategy with the check at one of its gates.
 			strategy := func(stage string, when approval.When, cluster string) stages.Strategy {
 				s := stages.Strategy{Unassigned: stages.UnassignedExclude, Stages: []stages.Stage{
 					{Name: "staging", Selector: selects("staging")}, {Name: "canary", Selector: selects("canary")},

@@ -32,7 +32,7 @@ type dial struct {
 	own   map[string]float64
 	fault func(context.Context) error
 	asked []backend.MetricQuery
-	// now and most are how many requests there are at the same time.
+	// now is the number of concurrent requests, most its maximum.
 	now, most int
 	// takes is the duration of a query.
 	takes time.Duration
@@ -153,8 +153,8 @@ func TestClustersAreMeasuredByOneRequest(t *testing.T) {
 	})
 }
 
-// A query that names the cluster is asked for each, with its labels as the inventory has them, and
-// at most 16 at a time.
+// A query that names the cluster is sent for each cluster, with its labels from the inventory, and
+// at most 16 are sent at a time.
 func TestMeasurementsAtATimeAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &dial{takes: time.Second}
@@ -184,8 +184,8 @@ func TestMeasurementsAtATimeAreBounded(t *testing.T) {
 	})
 }
 
-// A provider that hangs, panics or is not heard of ends the run with words, and does not hold it
-// for ever.
+// A provider that hangs, panics or is unknown ends the run with a reason, and does not block it
+// forever.
 func TestAProviderThatDoesNotAnswerIsAnError(t *testing.T) {
 	for name, fault := range map[string]func(context.Context) error{
 		"deadline": func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
@@ -306,8 +306,7 @@ func TestMeasurementsGoOnWithAnotherEngine(t *testing.T) {
 	})
 }
 
-// A plan whose checks have a provider that the host does not have is refused when the run is
-// created.
+// The creation of a run is refused if the host lacks the provider of one of its checks.
 func TestAnUnknownProviderIsRefused(t *testing.T) {
 	d := &dial{}
 	_, e := measuring(t, d)

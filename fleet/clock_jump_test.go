@@ -66,9 +66,9 @@ func TestAWaitWhileTheClockJumps(t *testing.T) {
 	}
 }
 
-// However the clocks of two engines jump, also further than Config.Skew apart:
-// nothing is applied twice, each run has one engine at a time, the time of a run
-// does not go back, and every run ends once the clocks are right.
+// The clocks of two engines may jump at any time, and further than Config.Skew apart: nothing is
+// applied twice, each run has one engine at a time, the time of a run does not go back, and every
+// run ends after the clocks are right.
 func TestEnginesWhoseClocksJump(t *testing.T) {
 	t.Parallel()
 	for seed := uint64(0); seed < 12; seed += uint64(apart(3)) {

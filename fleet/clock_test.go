@@ -26,8 +26,8 @@ func (w *engineEnv) skew(run string, until time.Time) {
 	}
 }
 
-// Threat T15: a lease that seems to have ended long ago is taken from an
-// engine that lives. Both are safe: nothing is done twice, one of them lets go.
+// Threat T15: a lease that seems to have ended long ago is taken from a living engine. This is
+// safe: nothing is done twice, and one of the engines lets go.
 func TestT15LeaseInThePast(t *testing.T) {
 	t.Parallel()
 	for at := range 8 {
@@ -136,8 +136,8 @@ func TestT15WaitSurvivesRestart(t *testing.T) {
 	}
 }
 
-// A cluster that fell ill while no engine was there is not done because its
-// time is over; its soak starts again.
+// If a cluster becomes unhealthy while no engine is running, it is not done when its soak would
+// have ended; the soak starts again.
 func TestUnobservedSoakStartsAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

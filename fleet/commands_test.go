@@ -45,7 +45,7 @@ func TestNewerCommandDoesNotKeepARunBusy(t *testing.T) {
 	})
 }
 
-// A command to a run that has ended is not lost although the store fails while runs are listed.
+// A command to a run that has ended is not lost if the store fails while runs are listed.
 func TestStartSurvivesAFailedList(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 1)
@@ -74,8 +74,8 @@ func TestStartSurvivesAFailedList(t *testing.T) {
 	})
 }
 
-// Commands that cannot be deleted are carried out once, and keep neither newer
-// ones from being heard nor the engine busy.
+// Commands that cannot be deleted are carried out once. They neither block newer commands nor keep
+// the engine busy.
 func TestUndeletableCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 1)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// openConn is a connection that is counted while it is open.
+// openConn is a connection that counts itself while it is open.
 type openConn struct {
 	backend.ConnWatcher
 	open *atomic.Int32

@@ -44,11 +44,11 @@ func accidents(kind string) []corruption {
 		told("empty", constant("")), told("another type", constant(`["format",1]`)), told("null", constant(`null`)),
 		told("deep nesting", constant(`{"format":1,"a":`+strings.Repeat("[", 500_000))),
 		told("garbage", constant(strings.Repeat("\x00\xff{\"", 1<<18))),
-		// A command that is gone was carried out; a run that is gone is no run.
+		// A missing command counts as carried out; a missing run does not exist.
 		{name: "gone", change: constant(""), gone: true, told: kind != "command" && kind != "run"},
 	}
 	if kind != "content" && !strings.HasPrefix(kind, "plan") {
-		return out // a store finds single bits out, see its tests
+		return out // stores detect single bits, see their tests
 	}
 	n := 3
 	if soak() {
@@ -77,7 +77,7 @@ func replacing(pairs ...string) func(string) string {
 	}
 }
 
-// bad is a record that reads well and means ill.
+// bad returns a corruption that is a valid record with malicious content.
 func bad(name string, pairs ...string) corruption {
 	return corruption{name: name, change: replacing(pairs...), told: true}
 }
@@ -114,7 +114,7 @@ func runAttacks() []corruption {
 	}
 }
 
-// attacks are records that read well and mean ill.
+// attacks returns valid records with malicious content, by kind.
 func attacks() map[string][]corruption {
 	return map[string][]corruption{
 		"run": runAttacks(),
@@ -129,7 +129,7 @@ func attacks() map[string][]corruption {
 			bad("no phase", `"f":[1-9]`, `"f":200`),
 			bad("negative attempt", `"a":1`, `"a":-1`), bad("a cluster lost", `"inFlight":\[.*\]`, `"inFlight":[]`),
 			bad("a cluster twice", `(\{"p":(?:1|8|16|24|32),[^}]*\})`, `$1,$1`),
-			// Which clusters have completed is not kept, so this is not found out.
+			// The record does not store which clusters have completed, so this cannot be detected.
 			borne("of one that is done", `"p":(1|8|16|24|32),`, `"p":0,`),
 		},
 		"journal": {

@@ -25,9 +25,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// corruptEnv is an environment of two placements, web and other. Run a of web stands in
-// the middle of the first of its two stages, c01 to c39 in flight and a command
-// on its way; run b of other is in flight on c01 too. No engine drives them.
+// corruptEnv is an environment of two placements, web and other. Run a of web is in the middle of
+// the first of its two stages, with c01 to c39 in flight and an open command. Run b of other is in
+// flight on c01, too. No engine drives them.
 type corruptEnv struct {
 	*engineEnv
 	uid, plan string
@@ -38,7 +38,7 @@ type corruptEnv struct {
 	log syncLog
 }
 
-// syncLog is written by everything at once.
+// syncLog is a log for concurrent writers.
 type syncLog struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -70,7 +70,7 @@ func settingPlacement(name string) fleet.Placement {
 // events too.
 const corruptClusters = 42
 
-// twoStages updates c00 to c39, asks, and then updates c40 and c41.
+// twoStages updates c00 to c39, asks for approval, and then updates c40 and c41.
 func twoStages() stages.Strategy {
 	st := allAtOnce(corruptClusters, stages.Task{Type: stages.Approval})
 	st.Stages = append(st.Stages, allAtOnce(corruptClusters).Stages...)
@@ -145,7 +145,7 @@ func (w *corruptEnv) has() map[string]map[string]string {
 	return out
 }
 
-// victims are the keys of the records of placement web and its run, by kind.
+// victims returns the keys of the records of placement web and its run, by kind.
 func (w *corruptEnv) victims(kind string) []string {
 	return map[string]func() []string{
 		"placement": func() []string { return []string{"placement/web"} },
@@ -160,7 +160,7 @@ func (w *corruptEnv) victims(kind string) []string {
 	}[kind]()
 }
 
-// goesOn drives everything for a while and asks everything.
+// goesOn drives all runs for a while and calls every method.
 func (w *corruptEnv) goesOn() {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(&w.log, nil))
@@ -174,8 +174,8 @@ func (w *corruptEnv) goesOn() {
 	stop()
 }
 
-// ask asks everything about the placement with the corrupt record, of an engine that knows
-// nothing yet, and notes the errors.
+// ask calls every method for the placement with the corrupt record, on a new engine, and records
+// the errors.
 func (w *corruptEnv) ask(e *fleet.Engine) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), time.Minute)
 	defer cancel()
@@ -233,7 +233,7 @@ func (w *corruptEnv) harmless(honest map[string]map[string]string) {
 	}
 }
 
-// between reports whether a ledger is on its way from one to another.
+// between reports whether a ledger is a state between two others.
 func between(now, old, next string) bool {
 	var l, o, n memberLedger
 	for text, into := range map[string]*memberLedger{now: &l, old: &o, next: &n} {
@@ -340,8 +340,8 @@ func (w *corruptEnv) put(rec backend.Record, bad string, gone bool) {
 	}
 }
 
-// says that an error names a record, by its key or the digest that it is
-// under, or says that the run is damaged.
+// says reports whether an error names a record by its key or its digest, or says that the run is
+// damaged.
 func (w *corruptEnv) tells(key string) bool {
 	names := []string{key, "record run/a is damaged", "journal/" + w.uid + "/"}
 	if digest := key[strings.LastIndex(key, "/")+1:]; len(digest) == 64 {

@@ -57,8 +57,7 @@ const (
 
 var crashModes = []string{crashBefore, crashAfter, ambiguous, late}
 
-// host is the process around engine one until that crashes, and around engine
-// two from then on.
+// host is a process with engine one until that crashes, and with engine two from then on.
 type host struct {
 	*engineEnv
 	feed     *feed
@@ -95,7 +94,7 @@ func (s crashScenario) newHost(w *engineEnv, k int, mode string) *host {
 	return h
 }
 
-// live runs engine one, and engine two when that has crashed.
+// live runs engine one, and engine two after a crash.
 func (h *host) live() (stop func()) {
 	ctx, cancel := context.WithCancel(h.t.Context())
 	done := make(chan struct{})
@@ -118,8 +117,7 @@ func (h *host) live() (stop func()) {
 	}
 }
 
-// do asks something of the engine that lives, again and again with the same
-// arguments until it has happened.
+// do makes a call on the living engine, again and again with the same arguments until it succeeds.
 func (h *host) do(what string, ask func(context.Context, *fleet.Engine) error) {
 	h.t.Helper()
 	var err error
@@ -161,8 +159,8 @@ func (h *host) create(spec fleet.RunSpec) {
 	})
 }
 
-// approve answers a request. A repeated answer finds the request gone if the
-// first one got through.
+// approve answers a request. A repeated answer does not find the request if the first one was
+// accepted.
 func (h *host) approve(run, request string) {
 	failed := false
 	h.do("Decide", func(ctx context.Context, e *fleet.Engine) error {

@@ -14,11 +14,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// forced deletes a run whatever it does.
+// forced deletes a run in any state.
 var forced = true
 
-// A deletion that ends with a crash at any write is ended by asking again, and
-// leaves nothing, neither in the line of the placement.
+// A deletion that a crash ends at any write is completed by a second call, and leaves nothing, also
+// not in the queue of the placement.
 func TestDeletionEndsAfterACrash(t *testing.T) {
 	for n := 1; ; n++ {
 		w, e := interleaved(t)
@@ -109,7 +109,7 @@ func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
 	}
 }
 
-// A run whose record is damaged can be deleted, and gives its placement free.
+// A run with a damaged record can be deleted, which releases its placement.
 func TestDamagedRunIsDeleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := interleaved(t)

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// deletionStory rolls out, begins another run, and deletes the placement while
-// that is under way; one cluster has a namespace of its own.
+// deletionStory rolls out, begins another run, and deletes the placement while that run is
+// unfinished. One cluster has a namespace of its own.
 var deletionStory = crashScenario{
 	placement: ep,
 	build: func(t *testing.T) *engineEnv {
@@ -42,8 +42,8 @@ var deletionStory = crashScenario{
 	},
 }
 
-// playDeletion runs the scenario of a deletion with the kth write going wrong, and
-// returns how many writes there were.
+// playDeletion runs the scenario of a deletion, with a failure of the kth write, and returns the
+// number of writes.
 func (s crashScenario) playDeletion(t *testing.T, k int, mode string) int {
 	h := s.newHost(s.build(t), k, mode)
 	before := h.objects()
@@ -143,7 +143,7 @@ func pausedThroughADeletion(t *testing.T, n int) (late int, held bool) {
 	stopFirst()
 	for key := range dump(t, w.store) {
 		if kind, _, _ := strings.Cut(key, "/"); kind != "deleted" && kind != "bindings" && kind != "journal" && kind != "flight" {
-			t.Errorf("left in the store: %s", key) // pages belong to no record, and land late
+			t.Errorf("left in the store: %s", key) // pages belong to no record, and may land late
 		}
 	}
 	for c := range w.fleet.Clusters(t.Context()) {
@@ -161,8 +161,8 @@ func pausedThroughADeletion(t *testing.T, n int) (late int, held bool) {
 	return late, held
 }
 
-// Two engines delete a placement together, and runs are asked for all the while:
-// each is refused, or superseded, and nothing of it stays.
+// Two engines delete a placement together while runs are created: each run is refused or
+// superseded, and leaves nothing.
 func TestRunsThatAreCreatedDuringADeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Of a deletion nothing but the last epoch is kept when it is forgotten.
+// Only the last epoch remains of a deletion that is forgotten.
 func TestADeletionIsForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -37,8 +37,8 @@ func TestADeletionIsForgotten(t *testing.T) {
 	})
 }
 
-// Ended is set when the deletion can be forgotten, and not while the placement's own
-// record is still there.
+// Ended is set when the deletion can be forgotten, and not before the placement's own record is
+// deleted.
 func TestADeletionHasEndedWhenItCanBeForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
@@ -58,8 +58,8 @@ func TestADeletionHasEndedWhenItCanBeForgotten(t *testing.T) {
 	})
 }
 
-// The run that cleans is a run: a cluster can be skipped, and an abort leaves the
-// rest.
+// The run that cleans is an ordinary run: a cluster can be skipped, and an abort leaves the
+// remaining clusters.
 func TestADeletionCanBeCutShort(t *testing.T) {
 	for _, c := range []stages.Command{{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "member2"}, {Verb: stages.Abort}} {
 		synctest.Test(t, func(t *testing.T) {
@@ -112,8 +112,8 @@ func TestADeletionErasesWhatIsWrittenMeanwhile(t *testing.T) {
 	t.Error("no collection noted anything while a placement was erased")
 }
 
-// noteWhileErased reports whether a collection noted something of a placement while all that is
-// stored of it was deleted.
+// noteWhileErased reports whether a collection stored something about a placement while all its
+// data was deleted.
 func noteWhileErased(t *testing.T) (noted bool) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")

@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rolledOut is an environment whose clusters have the tutorial's placement.
+// rolledOut returns an environment whose clusters have the tutorial's placement.
 func rolledOut(t *testing.T, change func(*fleet.Placement)) (*engineEnv, *fleet.Engine, func()) {
 	t.Helper()
 	w, e := declared(t, change)
@@ -32,7 +32,7 @@ func rolledOut(t *testing.T, change func(*fleet.Placement)) (*engineEnv, *fleet.
 	return w, e, stop
 }
 
-// deleteAndWait deletes the tutorial's placement and returns how that ended.
+// deleteAndWait deletes the tutorial's placement and returns the report of the deletion.
 func deleteAndWait(t *testing.T, e *fleet.Engine, o fleet.DeleteOptions) fleet.Deletion {
 	t.Helper()
 	if err := e.Placement(ep).Delete(t.Context(), o); err != nil {
@@ -54,8 +54,7 @@ func endOfDeletion(t *testing.T, e *fleet.Engine) (d fleet.Deletion) {
 	return d
 }
 
-// wantErased checks that nothing is stored of the tutorial's placement but how
-// its deletion ended.
+// wantErased checks that only the report of its deletion is stored of the tutorial's placement.
 func (w *engineEnv) wantErased() {
 	w.t.Helper()
 	quiet()
@@ -66,8 +65,7 @@ func (w *engineEnv) wantErased() {
 	}
 }
 
-// wantClean checks that a cluster has nothing that it had not before, neither a
-// ledger.
+// wantClean checks that a cluster has only the objects from before the placement, and no ledger.
 func (w *engineEnv) wantClean(clusters ...string) {
 	w.t.Helper()
 	for _, name := range clusters {

@@ -183,7 +183,7 @@ func TestADifferenceTellsWhatARunWouldLeave(t *testing.T) {
 	}
 }
 
-// withoutProblems checks the lines that are no problems and returns the others.
+// withoutProblems checks the lines about problems and returns the others.
 func withoutProblems(t *testing.T, lines, want []string) (problems []string) {
 	t.Helper()
 	lines = slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
@@ -293,7 +293,7 @@ func TestADifferenceIsBoundedAndTellsNoSecret(t *testing.T) {
 		}
 	}
 	for range d.Diff(t.Context()) {
-		break // the client that has seen enough leaves nothing behind
+		break // a client that stops early leaves nothing behind
 	}
 }
 

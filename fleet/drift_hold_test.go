@@ -161,8 +161,7 @@ func TestAnEditThatTakesTheMarksAwayIsDrift(t *testing.T) {
 	})
 }
 
-// A report of a cluster that the placement has nothing to do with is an error,
-// not an empty report.
+// A report about a cluster that is unrelated to the placement is an error, not an empty report.
 func TestADriftReportOfAnotherClusterIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e, stop := placed(t, apply.Strategy{})
@@ -175,7 +174,7 @@ func TestADriftReportOfAnotherClusterIsAnError(t *testing.T) {
 	})
 }
 
-// A client that stops listening to a report leaves nothing behind.
+// A client that stops reading a report leaves nothing behind.
 func TestADriftReportThatIsBrokenOffEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e, stop := placed(t, apply.Strategy{})
@@ -196,8 +195,8 @@ func TestADriftReportThatIsBrokenOffEnds(t *testing.T) {
 	})
 }
 
-// The gate of a stage is about the clusters of that stage: one without any does
-// not wait for others.
+// The gate of a stage is about the clusters of that stage: a stage without clusters does not wait
+// for others.
 func TestTheGateOfAStageIsAboutItsClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})
@@ -300,7 +299,7 @@ func TestADriftGateThatCannotPassIsRefused(t *testing.T) {
 	}
 }
 
-// idle is an Updater of a host's.
+// idle is an Updater of the host.
 type idle struct{}
 
 func (idle) Update(context.Context, backend.Assignment) (backend.Proof, error) {

@@ -116,7 +116,7 @@ func TestWhatAClusterRefusesIsPutBackLessAndLessOften(t *testing.T) {
 	})
 }
 
-// The same edit on many clusters is written to the placement's record together.
+// The same edit on many clusters is written to the placement's record in one batch.
 func TestAnEditOnManyClustersIsToldTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clusters = 200
@@ -156,7 +156,7 @@ func TestAnEditOnManyClustersIsToldTogether(t *testing.T) {
 	})
 }
 
-// An event that waits for its batch when the engine ends is written before Run returns.
+// If an event still waits for its batch when the engine ends, it is written before Run returns.
 func TestNoEventOfDriftIsLostWhenAnEngineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
@@ -175,7 +175,7 @@ func TestNoEventOfDriftIsLostWhenAnEngineEnds(t *testing.T) {
 	})
 }
 
-// A placement that no longer asks for a watch and asks for it again at once has it.
+// A placement that stops watching and starts again at once is watched.
 func TestAWatchThatEndsCanBeginAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
@@ -242,8 +242,8 @@ func TestAWatchFollowsAPlacementThatChangesBetweenTwoReads(t *testing.T) {
 	}
 }
 
-// A placement that asks for a watch before it has a snapshot is watched from the first one on, and
-// no error is logged until then.
+// If a placement requests a watch before it has a snapshot, it is watched from the first snapshot
+// on, and no error is logged until then.
 func TestAWatchBeginsWithTheFirstSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
@@ -316,8 +316,8 @@ func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 	})
 }
 
-// The strategy that counts is the placement's of now, and a watch that could not
-// begin at once begins later.
+// The current strategy of the placement applies, and a watch that could not begin at once begins
+// later.
 func TestTheWatchFollowsTheStrategy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
@@ -500,7 +500,7 @@ func TestPuttingBackTellsWhatWasGivenUp(t *testing.T) {
 	})
 }
 
-// hiding is a member that fails to show one object.
+// hiding is a member that does not show one object.
 type hiding struct {
 	backend.Conn
 	name string
@@ -513,8 +513,8 @@ func (h hiding) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstruct
 	return h.Conn.Get(ctx, id)
 }
 
-// An object that a member fails to show is a problem of its own, and hides no drift of
-// others.
+// An object that a member does not show is a problem of its own, and hides no drift of other
+// objects.
 func TestAnObjectThatIsNotShownHidesNoDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})

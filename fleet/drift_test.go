@@ -26,8 +26,8 @@ func inOneStage(before ...stages.Task) stages.Strategy {
 	return stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Before: before}}}
 }
 
-// placed returns an environment whose members have value1 of a placement with this
-// strategy, put there by run "one", and an engine that runs.
+// placed returns an environment and a running engine. The members have value1 of a placement with
+// this strategy, from run "one".
 func placed(t *testing.T, s apply.Strategy) (*engineEnv, *fleet.Engine, func()) {
 	t.Helper()
 	w := newEngineEnv(t)
@@ -76,7 +76,7 @@ func set(key, value string) func(map[string]any) {
 	return func(data map[string]any) { data[key] = value }
 }
 
-// reportOf collects a drift report as one line for each difference.
+// reportOf returns a drift report as one line for each difference.
 func reportOf(t *testing.T, e *fleet.Engine, o fleet.DriftOptions) (lines []string, all []drift.ClusterReport) {
 	t.Helper()
 	for c, err := range e.Placement("example-placement").Drift(t.Context(), o) {
@@ -151,7 +151,7 @@ func TestADriftReportTellsWhatIsMissingFromWhatWasNeverPlaced(t *testing.T) {
 	})
 }
 
-// One cluster that cannot be reached is reported, and holds up nothing.
+// An unreachable cluster is reported, and delays no other cluster.
 func TestADriftReportOfAClusterThatIsDownSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})
@@ -214,8 +214,8 @@ func TestTheTableOfWhenToApply(t *testing.T) {
 	}
 }
 
-// An edit under IfNotDrifted keeps a run from applying the same version again,
-// and the run says so; a new version is applied in any case.
+// An edit under IfNotDrifted prevents a run from applying the same version again, and the run says
+// so. A new version is applied in any case.
 func TestARunLeavesWhatDriftedAloneUntilTheHubChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
@@ -308,8 +308,8 @@ func TestTheTableOfWhenToTakeOver(t *testing.T) {
 	}
 }
 
-// A run of a placement that only reports writes nothing to any member, whatever
-// it may take over, and completes (T1 and T2 of the cases).
+// A run of a placement that only reports writes nothing to any member, whatever WhenToTakeOver
+// permits, and completes (T1 and T2 of the cases).
 func TestARunThatOnlyReportsWritesNothing(t *testing.T) {
 	for _, take := range []apply.WhenToTakeOver{apply.TakeOverAlways, apply.Never, apply.IfNoDiff} {
 		t.Run(string(take), func(t *testing.T) {

@@ -130,8 +130,8 @@ func TestNothingIsPutBackWhileARunHasThePlacement(t *testing.T) {
 	})
 }
 
-// A gate of the engine's own holds a stage back while one of its clusters has
-// drifted, and no person can pass it in the engine's name.
+// A gate of the engine's own group blocks a stage while one of its clusters has drifted, and no
+// person can pass it in the engine's name.
 func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})

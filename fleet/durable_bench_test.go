@@ -122,7 +122,7 @@ func commitPuts(db *bbolt.DB, puts <-chan barePut) error {
 	return nil
 }
 
-// syncedAppends returns how many appends of 1 KiB one writer syncs in a second.
+// syncedAppends returns the number of appends of 1 KiB that one writer syncs in a second.
 func syncedAppends(b *testing.B, path string) float64 {
 	b.Helper()
 	f, err := os.OpenFile(path+".floor", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)

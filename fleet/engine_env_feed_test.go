@@ -77,7 +77,7 @@ func (f *feed) read() bool {
 	}
 }
 
-// wait waits until there may be more events, or late.
+// wait waits until there may be more events, or until late.
 func (f *feed) wait(pause time.Duration, late <-chan time.Time) bool {
 	tick := time.NewTimer(pause)
 	defer tick.Stop()
@@ -118,7 +118,7 @@ func (f *feed) await(what string, match func(stages.Event) bool) stages.Event {
 	}
 }
 
-// of waits for an event of a run.
+// of waits for an event of a run and returns it.
 func (f *feed) of(run string, types ...stages.EventType) stages.Event {
 	f.t.Helper()
 	return f.await(fmt.Sprintf("%v of run %s", types, run), func(ev stages.Event) bool {

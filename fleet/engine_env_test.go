@@ -28,7 +28,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// soak reports whether the long versions of the tests are asked for.
+// soak reports whether the long versions of the tests were requested.
 func soak() bool { return os.Getenv("SLIPWAY_SOAK") == "1" }
 
 // newEngine returns an engine on the environment's inventory and source.
@@ -51,8 +51,7 @@ func (w *engineEnv) newEngine(cfg fleet.Config) *fleet.Engine {
 	return e
 }
 
-// running drives runs with e until the function that it returns is called,
-// which waits until e has ended.
+// running starts e. The returned function stops it and waits until it has ended.
 func running(t testing.TB, e *fleet.Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -73,8 +72,8 @@ type change struct {
 	By, Cluster, Object string
 	// Op is write, touch, delete or ledger.
 	Op string
-	// At is the ledger that the write was made under, Was the one before a
-	// write of the ledger.
+	// At is the ledger at the time of the write, Was the previous ledger before a write of the
+	// ledger.
 	At, Was memberLedger
 	When    time.Time
 }
@@ -282,8 +281,7 @@ func (w *engineEnv) keys(prefix string) []string {
 	return out
 }
 
-// tidy checks that nothing is left in the store that runs which have ended
-// needed.
+// tidy checks that the store has no data that only ended runs needed.
 func (w *engineEnv) tidy() {
 	w.t.Helper()
 	for _, prefix := range []string{"inflight/", "command/"} {
@@ -349,7 +347,7 @@ func logCase(t *testing.T, format string, args ...any) {
 	}
 }
 
-// happened counts the events of a run of one type.
+// happened returns the number of events of a run of one type.
 func (w *engineEnv) happened(run string, what stages.EventType) (n int) {
 	w.t.Helper()
 	for _, ev := range w.past(1000) {
@@ -391,7 +389,7 @@ func startable() stages.Strategy {
 	return s
 }
 
-// spans checks that no two runs are active at the same time, by their events.
+// spans checks by their events that no two runs are active at the same time.
 func (w *engineEnv) spans(runs ...string) {
 	w.t.Helper()
 	active := ""

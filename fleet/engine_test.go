@@ -26,7 +26,7 @@ type engineEnv struct {
 	store  *memory.Store
 	fleet  *memory.Fleet
 	source *memory.Source
-	// opening has the keys of placements, see opened.
+	// opening holds the keys of placements, see opened.
 	opening map[string][]byte
 }
 
@@ -53,7 +53,7 @@ func newEngineEnv(t *testing.T) *engineEnv {
 	return w
 }
 
-// crowd adds so many clusters that the bindings of a placement are not in its record any more.
+// crowd adds enough clusters that the bindings of a placement no longer fit into its record.
 func (w *engineEnv) crowd() {
 	for i := range 20 {
 		w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("z%02d", i)})

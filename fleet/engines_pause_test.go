@@ -21,8 +21,7 @@ type pause struct {
 	awake   bool
 	held    chan struct{}
 	release chan struct{}
-	// late are the writes to records that exist which were accepted after the
-	// process woke up.
+	// late are the accepted writes to existing records after the process woke up.
 	late []string
 }
 

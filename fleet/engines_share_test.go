@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// sharing is engines on one store, with clocks of their own.
+// sharing holds engines on one store, each with its own clock.
 type sharing struct {
 	*crowd
 	rec *recorder
@@ -208,8 +208,8 @@ func TestAnEndIsSeenToByAnotherEngine(t *testing.T) {
 	})
 }
 
-// Whatever time a dead engine's clock left in a lease, the run is taken over
-// when its record has stood still for a lease and the skew.
+// Whatever time a dead engine's clock left in a lease, the run is taken over after its record has
+// not changed for a lease and the skew.
 func TestALeaseFarInTheFutureIsTakenOver(t *testing.T) {
 	t.Parallel()
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour, 1000 * time.Hour} {

@@ -179,7 +179,7 @@ func (f fencedTrial) run(t *testing.T) (result fencedResult) {
 	return result
 }
 
-// check finds anything that A did after B had taken over.
+// check searches for writes of A after B had taken over.
 func (f fencedTrial) check(w *engineEnv, rec *recorder, p *pause, events []stages.Event, result *fencedResult) {
 	t := w.t
 	epochs := map[string]int64{}
@@ -243,7 +243,7 @@ func (c *crowd) start(name string) {
 	}))
 }
 
-// kill ends an engine without a word.
+// kill ends an engine without a clean shutdown.
 func (c *crowd) kill(name string) {
 	c.plans[name].Crash()
 	c.stops[name]()
@@ -266,7 +266,7 @@ func (c *crowd) holders() map[string][]string {
 	return out
 }
 
-// movedBy checks that runs were taken by another engine since, within limit.
+// movedBy checks that, within limit, another engine has taken the runs.
 func (c *crowd) movedBy(runs []string, from string, since time.Time, limit time.Duration) {
 	c.t.Helper()
 	for _, run := range runs {
@@ -337,7 +337,7 @@ func TestSeveralEnginesShareRuns(t *testing.T) {
 	})
 }
 
-// Runs move to engines that come, and from engines that go, until each drives its part; then
+// Runs move to new engines, and away from engines that end, until each drives its share; then
 // nothing moves any more.
 func TestWorkSpreadsWhenEnginesComeAndGo(t *testing.T) {
 	t.Parallel()

@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A run that was taken early and starts late, after other runs of its placement
-// had newer epochs, is not refused by the clusters as an old leader.
+// A run that was taken early and starts late, after other runs of its placement got newer epochs,
+// is not refused by the clusters as an old leader.
 func TestRunThatStartsLateIsNotFenced(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		held := specOf("held", 2)

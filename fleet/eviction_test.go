@@ -13,13 +13,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// evicting is the strategy of a run that evicts clusters.
+// evicting returns the strategy of a run that evicts clusters.
 func evicting(clusters ...string) stages.Strategy {
 	return stages.Strategy{Name: "eviction", Stages: []stages.Stage{{Name: "none"}}, Removal: stages.Removal{Only: clusters}}
 }
 
-// TestEviction cleans one cluster and touches no other; until that is done the cluster is not
-// picked, and then it is, as a new one.
+// TestEviction cleans one cluster and touches no other. Until the eviction is done the cluster is
+// not picked, and then it is picked as a new one.
 func TestEviction(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,7 +96,7 @@ func TestEviction(t *testing.T) {
 	})
 }
 
-// diesAfter is the store of an engine that dies when it has written a key.
+// diesAfter is the store of an engine that dies after it has written a key.
 type diesAfter struct {
 	backend.Store
 	key  string
@@ -119,9 +119,9 @@ func (s *diesAfter) Delete(ctx context.Context, key string, prev backend.Revisio
 	return s.Store.Delete(ctx, key, prev)
 }
 
-// TestAnOutdatedRunThatWasRecorded: an engine dies when it has recorded a run for a version of the
-// placement and before it admitted it. The engine that finds the run admits it if the placement
-// still has that version, and withdraws it otherwise.
+// TestAnOutdatedRunThatWasRecorded: an engine records a run for a version of the placement and dies
+// before it admits the run. The engine that finds the run admits it if the placement still has that
+// version, and withdraws it otherwise.
 func TestAnOutdatedRunThatWasRecorded(t *testing.T) {
 	t.Parallel()
 	for name, outdated := range map[string]bool{"same version": false, "another version": true} {

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// Each cluster is measured once it is healthy. The second one is bad, and the third gets nothing.
+// Each cluster is measured after it is healthy. The second one is bad, so the third gets nothing.
 func Example_checks() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -76,7 +76,7 @@ func Example_checks() {
 	// c NotStarted the run ended before the cluster's turn: it is Failed
 }
 
-// A Job of the snapshot tests each cluster once that is healthy.
+// A Job of the snapshot tests each cluster after that is healthy.
 func Example_checkObjects() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()

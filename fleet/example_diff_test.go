@@ -55,7 +55,7 @@ func ExamplePreview_Diff() {
 			}
 		}
 	}
-	spec.Plan = preview.Plan.Digest // this plan or none
+	spec.Plan = preview.Plan.Digest // only this plan
 	if _, err := engine.CreateRun(ctx, spec); err != nil {
 		log.Fatal(err)
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// When would a run end that does not exist yet? No earlier run says how long the
-// clusters take, so that is assumed.
+// A forecast predicts the end of a run that does not exist yet. No earlier run shows how long the
+// clusters take, so the example assumes a duration.
 func ExamplePreview_Forecast() {
 	members := memory.NewFleet(placement.Cluster{Name: "east"}, placement.Cluster{Name: "west"})
 	engine, err := fleet.New(fleet.Config{

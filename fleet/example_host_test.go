@@ -49,8 +49,8 @@ func rollOut(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, afte
 	return events.Cursor()
 }
 
-// A host follows one run to its end, does the same after it was restarted, and sees the end of a
-// run whose gate is rejected.
+// A host follows one run to its end, does the same after a restart, and sees the end of a run with
+// a rejected gate.
 func ExampleEngine_EnsureRun() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

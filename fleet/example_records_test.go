@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// webOn returns an engine that has brought value to the clusters of placement web, by a
-// run of that name.
+// webOn returns an engine that has rolled out value to the clusters of placement web, by a run with
+// that name.
 func webOn(ctx context.Context, value string, clusters ...string) (*fleet.Engine, *memory.Source, error) {
 	members := memory.NewFleet()
 	for _, name := range clusters {
@@ -33,7 +33,7 @@ func webOn(ctx context.Context, value string, clusters ...string) (*fleet.Engine
 	return engine, source, errors.Join(err, roll(ctx, engine, source, value))
 }
 
-// roll brings a value to all clusters of placement web.
+// roll rolls out a value to all clusters of placement web.
 func roll(ctx context.Context, engine *fleet.Engine, source *memory.Source, value string) error {
 	if err := source.Put(configMap("web", value)); err != nil {
 		return err
@@ -48,8 +48,8 @@ func roll(ctx context.Context, engine *fleet.Engine, source *memory.Source, valu
 	return err
 }
 
-// An audit log of a placement: the events of its own, page by page, and the clusters
-// that it was last decided to be for.
+// An audit log of a placement: its own events, page by page, and the clusters of its last
+// selection.
 func ExamplePlacementHandle_History() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

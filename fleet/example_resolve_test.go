@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Which clusters does a placement pick, and which would it if it wanted more?
+// Resolve returns the clusters that a placement picks now, and the clusters that it would pick if
+// it wanted more.
 func ExamplePlacementHandle_PreviewResolve() {
 	members := memory.NewFleet(
 		placement.Cluster{Name: "oslo", Labels: map[string]string{"region": "north"}},

@@ -95,12 +95,12 @@ func shop(ctx context.Context) (*fleet.Engine, *memory.Fleet) {
 	return engine, clusters
 }
 
-// all is a strategy with one stage.
+// all returns a strategy with one stage.
 func all(after ...stages.Task) stages.Strategy {
 	return stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, After: after}}}
 }
 
-// A plan is previewed first, and the run is created only if it is still that plan.
+// A plan is previewed first, and the run is created only if its plan is still the same.
 func ExampleEngine_Preview() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -161,7 +161,7 @@ func ExampleRunHandle_Command() {
 	// Completed <nil>
 }
 
-// Every cluster can be asked about at any time.
+// The host can ask about every cluster at any time.
 func ExampleRunHandle_Explain() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -218,8 +218,7 @@ func ExamplePlacementHandle_Follow() {
 	// completed: eu-2
 }
 
-// A cluster that joins while a run is under way is taken by a catch-up run, to
-// the same snapshot.
+// A cluster joins during a run. A catch-up run brings it the same snapshot.
 func ExampleRunHandle_CatchUp() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

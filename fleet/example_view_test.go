@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// A page that shows a placement reads its record once, and shows one moment of it.
+// A page about a placement reads its record once, so all its data is from the same moment.
 func ExamplePlacementHandle_View() {
 	members := memory.NewFleet(placement.Cluster{Name: "oslo"})
 	engine, err := fleet.New(fleet.Config{

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// BenchmarkFileSize rolls a thousand snapshots out to 100 clusters, one after the other, with the
-// history limits that placements have by default: 10 snapshots and 50 runs. It reports the size of
-// the file after 100 runs, after all of them, and compacted.
+// BenchmarkFileSize rolls out a thousand snapshots to 100 clusters, one after the other, with the
+// default history limits of placements: 10 snapshots and 50 runs. It reports the size of the file
+// after 100 runs, after all of them, and compacted.
 func BenchmarkFileSize(b *testing.B) {
 	const runs, clusters = 1000, 100
 	fl := memory.NewFleet()

@@ -80,8 +80,8 @@ func TestWaitForTheEndToBeSeenTo(t *testing.T) {
 	})
 }
 
-// endedRun returns an engine and a run that has ended and still has a holder,
-// and how to change its record.
+// endedRun returns an engine, a run that has ended and still has a holder, and a function that
+// changes its record.
 func endedRun(t *testing.T) (*Engine, func(func(*record.Run))) {
 	members := memory.NewFleet()
 	members.Add(placement.Cluster{Name: "c"})
@@ -111,7 +111,7 @@ func endedRun(t *testing.T) (*Engine, func(func(*record.Run))) {
 	return e, change
 }
 
-// A follower decodes a record again when it was written again, and not before.
+// A follower decodes a record again only after it was written again.
 func TestAFollowerDecodesAWriteOnce(t *testing.T) {
 	e, change := endedRun(t)
 	f, err := e.Follow("")

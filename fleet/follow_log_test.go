@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// An engine whose store does not answer says so once, and not with each try.
+// If the store does not answer, an engine logs that once, and not with each try.
 func TestAStoreThatDoesNotAnswerIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

@@ -165,7 +165,7 @@ func TestFollowRunFromEveryCursorOfARollback(t *testing.T) {
 	})
 }
 
-// stoppedRollback is a run r1 whose rollback was stopped in the middle.
+// stoppedRollback returns a run r1 whose rollback was stopped in the middle.
 func stoppedRollback(t *testing.T) (*engineEnv, *fleet.Engine) {
 	w, e := rolling(t, nil)
 	ranTo(t, e, inAll("r0"), stages.Completed)
@@ -186,8 +186,8 @@ func stoppedRollback(t *testing.T) (*engineEnv, *fleet.Engine) {
 	return w, e
 }
 
-// A rollback that is stopped has not ended. It is waited for without asking all the time, until it
-// is started again or deleted.
+// A stopped rollback has not ended. A follower waits for it without constant polling, until it is
+// started again or deleted.
 func TestAStoppedRollbackIsWaitedFor(t *testing.T) {
 	for end, change := range map[string]func(*testing.T, *fleet.Engine) error{
 		"started": func(t *testing.T, e *fleet.Engine) error {
@@ -222,8 +222,8 @@ func TestAStoppedRollbackIsWaitedFor(t *testing.T) {
 	}
 }
 
-// A run that is deleted while it is rolled back ends its events with an error, and Wait without
-// one: the run has ended.
+// If a run is deleted during its rollback, its events end with an error, and Wait returns without
+// one, because the run has ended.
 func TestARunThatIsDeletedWhileItIsRolledBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := stoppedRollback(t)

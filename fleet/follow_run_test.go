@@ -50,7 +50,7 @@ func followRun(ctx context.Context, t *testing.T, e *fleet.Engine, run, cursor s
 	return out
 }
 
-// following returns an environment with an engine that drives and a snapshot.
+// following returns an environment with a running engine and a snapshot.
 func following(t *testing.T) (*engineEnv, *fleet.Engine) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
@@ -58,7 +58,7 @@ func following(t *testing.T) (*engineEnv, *fleet.Engine) {
 	return w, e
 }
 
-// gatedSpec is a run with an approval at its end.
+// gatedSpec returns a run with an approval at its end.
 func gatedSpec(name string) fleet.RunSpec {
 	spec := specOf(name, 0)
 	spec.Strategy.Stages[0].After = []stages.Task{{Type: stages.Approval}}
@@ -153,7 +153,7 @@ func TestFollowRunFromEveryCursor(t *testing.T) {
 	})
 }
 
-// A failed run that is started again is followed on with the cursor.
+// A failed run that is started again is followed from the cursor on.
 func TestFollowRunThatIsStartedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := following(t)
@@ -273,8 +273,8 @@ func TestFollowRunBesideOthers(t *testing.T) {
 	})
 }
 
-// The follower of a run waits while the store fails, yields each event once, reads a store that
-// cannot be watched now and then, and ends with ctx.
+// The follower of a run waits while the store fails, yields each event once, polls a store that
+// cannot be watched, and ends with ctx.
 func TestFollowRunOnStoresOfAllKinds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := following(t)

@@ -48,7 +48,7 @@ func follow(e *fleet.Engine, placement, after string) (*fleet.Follower, error) {
 	return e.Placement(placement).Follow(after)
 }
 
-// collected reads the events after a cursor that are there, at most n.
+// collected returns at most n existing events after a cursor.
 func collected(t *testing.T, e *fleet.Engine, placement, cursor string, n int) (out []string, next string) {
 	t.Helper()
 	f := must(follow(e, placement, cursor))(t)
@@ -66,8 +66,8 @@ func collected(t *testing.T, e *fleet.Engine, placement, cursor string, n int) (
 	return out, f.Cursor()
 }
 
-// From the beginning and from every cursor a follower reads exactly the rest,
-// in the same order, of everything and of one placement.
+// From the beginning and from every cursor, a follower of everything or of one placement reads
+// exactly the remaining events, in the same order.
 func TestFollowFromEveryCursor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e := history(t)
@@ -178,8 +178,7 @@ func TestFollowerDoesNotSpin(t *testing.T) {
 	})
 }
 
-// A long journal is read whole, and from a late cursor only
-// its end is read.
+// A long journal is read completely. From a late cursor, only its end is read.
 func TestLongJournals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.RunHistory = 200 })
@@ -209,7 +208,7 @@ func TestLongJournals(t *testing.T) {
 	})
 }
 
-// A cursor that is none, or that is another placement's, is an error.
+// An invalid cursor, or a cursor of another placement, is an error.
 func TestBadCursors(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v")
@@ -269,7 +268,7 @@ func TestFollowTellsOfUnreadableRecords(t *testing.T) {
 	}
 }
 
-// A run that is deleted ends its events, and nothing else.
+// The deletion of a run ends its events, and no others.
 func TestFollowAcrossADeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := history(t)

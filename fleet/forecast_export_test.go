@@ -2,7 +2,7 @@ package fleet
 
 import "time"
 
-// UseFor lets the last forecast of a run be used for so long.
+// UseFor sets how long the last forecast of a run is reused.
 func (h RunHandle) UseFor(a Assumptions, d time.Duration) {
 	r, _ := h.e.forecasts.Get(forecastKey{h.name, a})
 	r.mu.Lock()

@@ -21,8 +21,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// newConstantEnv has clusters that take so long each, windows, and an authority that approves at
-// once.
+// newConstantEnv returns clusters with a constant duration, windows, and an authority that approves
+// at once.
 func newConstantEnv(t *testing.T, clusters int, take time.Duration, rules calendar.Rules) (*engineEnv, *fleet.Engine) {
 	w := newSmallEnv(t, clusters)
 	u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, environment: &simulate.Environment{Default: simulate.Member{Take: take}}}
@@ -182,7 +182,7 @@ func TestAForecastOfAClusterThatIsLate(t *testing.T) {
 	})
 }
 
-// An attempt that was made again began when its backoff was over.
+// A retried attempt began at the end of its backoff.
 func TestAForecastOfAnAttemptThatWasMadeAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 1)
@@ -330,7 +330,7 @@ func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
 	})
 }
 
-// records are the keys and revisions of everything that is stored.
+// records returns the keys and revisions of everything in the store.
 func (w *engineEnv) records() map[string]backend.Revision {
 	out := map[string]backend.Revision{}
 	for rec, err := range w.store.List(w.t.Context(), "") {

@@ -59,8 +59,8 @@ func (w *engineEnv) begunByCleanUp(key string) bool {
 	return strings.Contains(dump(w.t, w.store)[key], `"run":"clean-up-`)
 }
 
-// overridden is a placement with a snapshot and an override, so that a run brings
-// contents of its own.
+// overridden returns a placement with a snapshot and an override, so that a run brings its own
+// contents.
 func overridden(t *testing.T) (*engineEnv, *fleet.Engine) {
 	w, e := declared(t, func(p *fleet.Placement) {
 		p.HistoryLimit, p.RunHistory = 1, 2
@@ -175,7 +175,7 @@ func TestARecordedRunKeepsWhatItNeeds(t *testing.T) {
 	})
 }
 
-// dyingAtAdmission is an engine that dies when it admits a run.
+// dyingAtAdmission returns an engine that dies when it admits a run.
 func (w *engineEnv) dyingAtAdmission() *fleet.Engine {
 	plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
 		return faulty.Fault{Crash: c.Op == "put" && c.Key == "placement/"+ep}
@@ -226,8 +226,8 @@ func TestPagesOfThePlacementThatNothingNamesAreCollected(t *testing.T) {
 	}
 }
 
-// A run that is deleted while it is being created, at any moment, is not among
-// the runs of the placement without being there.
+// A run that is deleted at any moment of its creation is not listed among the runs of the placement
+// without a record.
 func TestARunThatIsDeletedWhileItIsCreated(t *testing.T) {
 	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
 		w, e := overridden(t)

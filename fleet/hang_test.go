@@ -49,7 +49,7 @@ func (c *stuckConn) Get(context.Context, snapshot.ID) (*unstructured.Unstructure
 	return nil, errors.New("too late")
 }
 
-// completions are when the clusters of a run were done, since its start.
+// completions returns the times when the clusters of a run were done, since its start.
 func completions(events []stages.Event, run string) map[string]time.Duration {
 	out := map[string]time.Duration{}
 	var start time.Time
@@ -121,7 +121,7 @@ func TestHangingClusterDelaysOnlyItself(t *testing.T) {
 
 var setting = snapshot.ID{Group: "example.com", Version: "v1", Kind: "Setting", Name: "app"}
 
-// deaf is an updater that ignores that its time is over.
+// deaf is an updater that ignores the timeout of its calls.
 type deaf struct{ release chan struct{} }
 
 func (u deaf) Update(context.Context, backend.Assignment) (backend.Proof, error) {
@@ -133,8 +133,8 @@ func (u deaf) Observe(ctx context.Context, a backend.Assignment) (backend.Proof,
 	return u.Update(ctx, a)
 }
 
-// A cluster that hangs does not block calls of other plug-ins for a placement that has the
-// cluster's name.
+// A cluster that hangs does not block calls of other plug-ins for a placement with the cluster's
+// name.
 func TestClusterNamedAsAPlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet(), source: memory.NewSource(plain("v1"))}
@@ -160,7 +160,7 @@ func TestClusterNamedAsAPlacement(t *testing.T) {
 	})
 }
 
-// hungInventory is an inventory whose watch ignores that it is over.
+// hungInventory is an inventory whose watch ignores the end of its context.
 type hungInventory struct {
 	*memory.Fleet
 	release chan struct{}

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// ranBig carries a run of many clusters out, whose events fill many pages.
+// ranBig runs many clusters, whose events fill many pages.
 func ranBig(t *testing.T) *engineEnv {
 	w, e := declared(t, nil)
 	for i := range 100 {
@@ -91,8 +91,7 @@ func TestAHistoryReadsOnlyWhatIsNew(t *testing.T) {
 	})
 }
 
-// A number that no event of the run can have is refused, and so is a run that is
-// not there.
+// An impossible event number is refused, and so is a missing run.
 func TestAHistoryKnowsItsNumbers(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
@@ -130,7 +129,7 @@ func TestTheHistoryOfAPlacementIsTrimmed(t *testing.T) {
 	}
 }
 
-// A page that is gone is an error that is not the error of a run that is gone.
+// The error of a missing page differs from the error of a missing run.
 func TestAHistoryWithoutItsPagesIsDamaged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ranBig(t)

@@ -66,7 +66,7 @@ func TestAnInventoryThatSaysTooMuchOfAClusterConcernsNoOther(t *testing.T) {
 	}
 }
 
-// An inventory with a name twice is refused with the name.
+// An inventory with a duplicate name is refused, and the error has the name.
 func TestBadInventories(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")

@@ -32,8 +32,8 @@ func (w *engineEnv) captureAndForget(e *fleet.Engine, i int) {
 	}
 }
 
-// The events of a placement are bounded, however many runs there were: at least
-// the last 64 are kept, and not more than about twice that.
+// The number of a placement's events is bounded for any number of runs: at least the last 64 are
+// kept, and at most about twice that number.
 func TestThePlacementsJournalIsTrimmed(t *testing.T) {
 	w, e := trimming(t, 20)
 	short := len(strings.Join(w.keys("journal/"), ""))
@@ -254,7 +254,7 @@ func TestFollowWhileAJournalIsOnlyTrimmed(t *testing.T) {
 	})
 }
 
-// historyOf changes how many runs are kept.
+// historyOf changes the number of runs to keep.
 func historyOf(t *testing.T, e *fleet.Engine, runs int) {
 	t.Helper()
 	p := must(e.Placement(ep).Get(t.Context()))(t)

@@ -33,7 +33,7 @@ func (w *engineEnv) leases() map[string]fleet.Lease {
 	return out
 }
 
-// waitFor is a run of a placement of its own that waits before it ends.
+// waitFor creates a run, with its own placement, that waits before it ends.
 func (w *engineEnv) waitFor(name string, wait time.Duration) {
 	w.t.Helper()
 	host := w.newEngine(fleet.Config{Name: "host"})

@@ -40,7 +40,7 @@ func churn(t *testing.T, meanwhile func(w *engineEnv), then func(w *engineEnv, e
 	})
 }
 
-// controllers make everything ready within a minute.
+// controllers makes every object ready within a minute.
 func (w *engineEnv) controllers(ctx context.Context) {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()

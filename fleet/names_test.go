@@ -17,8 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// hostileNames are names that would leave their place among the keys, or be two
-// things at once.
+// hostileNames are names that would leave their place among the keys, or have two meanings.
 func hostileNames() []string {
 	return []string{
 		"", "/", "x/", "/x", "x/y", "x/../y", "..", ".", "x/..", "../run/x", "x\x00", "x\ny", "x y", "X", "ü", "x\u2215y", "x\u202ey",
@@ -26,7 +25,7 @@ func hostileNames() []string {
 	}
 }
 
-// Whatever is not a DNS subdomain is refused, and nothing is written.
+// A name that is not a DNS subdomain is refused, and nothing is written.
 func TestT20HostileNamesAreRefused(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
@@ -68,8 +67,8 @@ func TestT20HostileClustersAreNotPlanned(t *testing.T) {
 	}
 }
 
-// Neither does the planner take one, whatever its caller: not to be updated, not to be removed, nor
-// as a placement.
+// The planner refuses such a cluster too, for any caller: as a cluster to update, as a cluster to
+// clean, and as the name of a placement.
 func TestT20HostileNamesAreNotPlanned(t *testing.T) {
 	for _, name := range hostileNames() {
 		good := stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}
@@ -131,13 +130,13 @@ func FuzzT20KeysDoNotCollide(f *testing.F) {
 	})
 }
 
-// longName is a subdomain of as many characters as a name may have.
+// longName returns a subdomain with the maximum length of a name.
 func longName(first string) string {
 	name := first + "." + strings.Repeat("a", 30) + "." + strings.Repeat("b", 63)
 	return name[:stages.MaxPlacementName]
 }
 
-// dotted declares a placement of another name, with a run of the same name.
+// dotted declares a placement with another name, and a run with the same name.
 func (w *engineEnv) dotted(e *fleet.Engine, name string) {
 	w.t.Helper()
 	p := tutorialPlacement()

@@ -19,7 +19,7 @@ func roleBinding(name string) *unstructured.Unstructured {
 	}}
 }
 
-// ofNamespace makes the tutorial's placement one of the authors of its namespace.
+// ofNamespace returns the tutorial's placement as a placement of its namespace's authors.
 func ofNamespace(more ...snapshot.Selector) fleet.Placement {
 	p := tutorialPlacement()
 	p.Namespace = "test-namespace"
@@ -66,8 +66,8 @@ func TestANamespacedPlacementMayNotCarryRoles(t *testing.T) {
 	}, "snapshot example-placement-1-snapshot has RoleBinding.v1."+rbac+" test-namespace/selected", "Config.NamespaceRules", "roll out another snapshot")
 }
 
-// An override of a namespace changes nothing that its authors may not create, nor
-// leaves it out; one of an administrator does.
+// An override of a namespace neither changes nor removes an object that its authors may not create;
+// an administrator's override may.
 func TestAnOverrideOfANamespaceMayNotChangeRoles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

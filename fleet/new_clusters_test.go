@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// bringingUp brings clusters up at once that have nothing, and updates the others one after the
+// bringingUp brings up all clusters without objects at once, and updates the others one after the
 // other.
 func bringingUp(name string, index int) fleet.RunSpec {
 	spec := specOf(name, index)
@@ -24,7 +24,7 @@ func bringingUp(name string, index int) fleet.RunSpec {
 	return spec
 }
 
-// newIn names the clusters that the plan of a run has for new.
+// newIn returns the clusters that are new in the plan of a run.
 func newIn(s fleet.Status) string {
 	var names []string
 	for _, g := range s.Plan.Stages[0].Groups {
@@ -37,8 +37,8 @@ func newIn(s fleet.Status) string {
 	return strings.Join(names, " ")
 }
 
-// A cluster is new until a run is admitted that is to bring it something, whether that has begun
-// with it or not. New clusters are brought up although one of them fails.
+// A cluster is new until the admission of a run that updates it, whether the run has begun with it
+// or not. New clusters are brought up although one of them fails.
 func TestNewClustersAreThoseThatNoRunWasToUpdate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(*fleet.Placement) {})

@@ -19,7 +19,7 @@ import (
 
 var migrate = snapshot.ID{Group: "batch", Version: "v1", Kind: "Job", Namespace: "test-namespace", Name: "migrate"}
 
-// job is a Job of test-namespace; without a TTL if ttl is negative.
+// job returns a Job of test-namespace, without a TTL if ttl is negative.
 func job(image string, ttl int64) *unstructured.Unstructured {
 	spec := map[string]any{"template": map[string]any{"spec": map[string]any{
 		"restartPolicy": "Never", "containers": []any{map[string]any{"name": "m", "image": image}},
@@ -32,7 +32,7 @@ func job(image string, ttl int64) *unstructured.Unstructured {
 	}}
 }
 
-// jobController runs the Job of member2 as the controllers of a cluster would.
+// jobController runs the Jobs of member2 as the controllers of a cluster would.
 type jobController struct {
 	w *engineEnv
 	// takes is the running time of a Job, stays its lifetime after that; a negative value means
@@ -102,9 +102,9 @@ func onceEnv(t *testing.T, s apply.Strategy, c *jobController, obj *unstructured
 	return w, e, running(t, e)
 }
 
-// A Job that completed and was removed by its time to live runs no second time: not in the run that
-// waits for another object, not between runs, not in the next runs, not after a restart and not by
-// a rollback. Another version runs.
+// A Job that completed and was removed by its time to live does not run again: not in a run that
+// waits for another object, not between runs, not in later runs, not after a restart and not in a
+// rollback. Another version of it runs.
 func TestAJobThatCompletedAndIsGoneRunsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
 		when apply.WhenToApply
@@ -194,7 +194,7 @@ func TestAJobThatCompletedAndIsGoneRunsOnce(t *testing.T) {
 	}
 }
 
-// A Job that failed and was removed since fails its cluster. Only another attempt or another run
+// A Job that failed and was then removed fails its cluster. Only another attempt or another run
 // applies it again.
 func TestAJobThatFailedAndIsGoneRunsAgainByARunOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

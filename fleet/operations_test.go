@@ -15,15 +15,15 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// operationStore records every read and write of a memory store, each write of a batch by
-// itself. It can be watched, as the store itself.
+// operationStore records every read and write of a memory store, and each write of a batch
+// separately. It can be watched like the store.
 type operationStore struct {
 	*memory.Store
 	mu    sync.Mutex
 	calls []string
 }
 
-// taken returns the calls since the last time.
+// taken returns the calls since the last call of taken.
 func (s *operationStore) taken() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// flaky runs a few clusters while calls to the store fail for a time.
+// flaky runs a few clusters while calls to the store fail for some time.
 func flaky(t *testing.T, from, to time.Duration, match func(faulty.Call) bool) (members map[string][]string, took time.Duration, calls int) {
 	synctest.Test(t, func(t *testing.T) {
 		w, start := newSmallEnv(t, 6), time.Now()
@@ -91,8 +91,8 @@ func TestFailingStoreOnlyDelays(t *testing.T) {
 	}
 }
 
-// Three hundred clusters that cannot be reached and a store that is down for
-// twenty minutes cost little, and everything is fine afterwards.
+// Three hundred unreachable clusters and a store that is down for twenty minutes cost little, and
+// everything works afterwards.
 func TestStoreAndClustersAreDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 300)

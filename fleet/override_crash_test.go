@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// withVersions is the tutorial's placement with overrides of a version: the canaries
-// have a value of their own, every cluster its name, and staging no Secret.
+// withVersions returns the tutorial's placement with overrides of a version: the canaries have
+// their own value, every cluster has its name, and staging has no Secret.
 func withVersions(version string) fleet.Placement {
 	named := replaceFor("canary", "")
 	named.Name, named.Namespace, named.Priority = "named", "", -1

@@ -27,8 +27,8 @@ func ownerText(owner string) string {
 	return "owner " + strconv.Quote(owner)
 }
 
-// A deletion that names an owner deletes no placement of another owner, also if the engine has seen
-// the placement when it had the owner. Without a name of an owner it deletes any.
+// A deletion that names an owner deletes no placement of another owner, even if the engine has seen
+// the placement with the named owner before. Without an owner it deletes any placement.
 func TestADeletionOfAnotherOwnersPlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, func(p *fleet.Placement) { p.Owner = "one" })

@@ -88,7 +88,7 @@ func (u *choosy) take() (out []map[string]string) {
 	return out
 }
 
-// valueOf is the value of a set of one plain object.
+// valueOf returns the value of a set with one plain object.
 func valueOf(set snapshot.Set) string {
 	if len(set.Bodies) != 1 {
 		return "?"
@@ -101,7 +101,7 @@ func valueOf(set snapshot.Set) string {
 	return v
 }
 
-// overriding is a placement that brings cluster 1 something else.
+// overriding returns a placement with an override for cluster 1.
 func overriding() fleet.Placement {
 	p := smallPlacement("p")
 	p.Overrides = []placement.Override{{

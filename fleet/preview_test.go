@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// A preview writes nothing and has the digest of the run that is then created;
-// a run of a plan that has changed is refused, and leaves nothing.
+// A preview writes nothing and has the plan digest of the run that is created after it. If the plan
+// has changed, the run is refused, and leaves nothing.
 func TestPreviewIsWhatIsCreated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })

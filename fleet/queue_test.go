@@ -52,8 +52,8 @@ func (h *held) hold(begin, key string) {
 	}
 }
 
-// A waiting run asks for its turn while the run before it ends. It does not become active before
-// the end of the other run is recorded, since that one may have to be rolled back.
+// A waiting run asks for its turn while the previous run ends. It does not become active before the
+// end of that run is recorded, because the run may have to be rolled back.
 func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fourStages(t)
@@ -78,7 +78,7 @@ func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 		<-waits.waits // the waiting run has read that r1 is unfinished
 		drives.on.Store(true)
 		must(one.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
-		<-drives.waits // r1 has ended, and its engine is about to take that in
+		<-drives.waits // r1 has ended, and its engine is about to record that
 		waits.on.Store(false)
 		close(waits.let)
 		quiet()

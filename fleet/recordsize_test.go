@@ -68,8 +68,8 @@ func TestRecordsOfALargeFleetAreSmall(t *testing.T) {
 	}
 }
 
-// runOnLargeFleet runs once over 10,000 clusters with names as long as they can be,
-// all of them at the same time; with the race detector over 2,000.
+// runOnLargeFleet runs once over 10,000 clusters with names of the maximum length, all at the same
+// time; with the race detector over 2,000.
 func runOnLargeFleet(t *testing.T, s backend.Store, u backend.Updater) {
 	t.Helper()
 	fl := memory.NewFleet()

@@ -104,13 +104,13 @@ func writeSynced(b *testing.B, path string, content []byte) {
 	}
 }
 
-// waited is a store that says when it is time to stop.
+// waited is a store that signals when the benchmark must stop.
 type waited interface {
 	backend.Store
 	over() <-chan struct{}
 }
 
-// driveUntil drives the runs in a store until that says that it is over.
+// driveUntil drives the runs in a store until the store signals the end.
 func driveUntil(b *testing.B, s waited, fl *memory.Fleet, src *memory.Source, u backend.Updater) (stop func()) {
 	b.Helper()
 	e, err := fleet.New(fleet.Config{Store: s, Inventory: fl, Updater: u, Source: src, Name: "bench"})
@@ -133,8 +133,7 @@ func driveUntil(b *testing.B, s waited, fl *memory.Fleet, src *memory.Source, u 
 	}
 }
 
-// countdown is an updater that is done at once with so many clusters, and with
-// no more.
+// countdown is an updater that completes a given number of clusters at once, and no more.
 type countdown struct {
 	storebench.Instant
 
@@ -160,7 +159,8 @@ func (c *countdown) store(s *bolt.Store) waited {
 	return &stepped{Store: storebench.Count(s), done: c.done}
 }
 
-// stepped is a store that is over after so many saves of runs, or when a caller else says so.
+// stepped is a store that signals its end after a given number of saves of runs, or when another
+// caller does.
 type stepped struct {
 	*storebench.Store
 

@@ -33,7 +33,7 @@ func (r *requests) note(op string, id snapshot.ID) {
 	r.all[op+what]++
 }
 
-// taken returns the counts, and begins again.
+// taken returns the counts since the last call of taken.
 func (r *requests) taken() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

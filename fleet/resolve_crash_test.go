@@ -28,7 +28,7 @@ func ranked(t *testing.T) *engineEnv {
 	return w
 }
 
-// rank gives the clusters nodes, the first the most.
+// rank gives the clusters nodes, the first one the most.
 func (w *engineEnv) rank(names ...string) {
 	for i, name := range names {
 		w.fleet.Report(name, func(c *placement.Cluster) {
@@ -37,7 +37,7 @@ func (w *engineEnv) rank(names ...string) {
 	}
 }
 
-// most is a placement on n clusters with the most nodes.
+// most returns a placement on the n clusters with the most nodes.
 func most(n int) fleet.Placement {
 	p := web()
 	p.Policy = policyOf([]string{"prefer=nodes"})
@@ -49,7 +49,7 @@ func toAll(name string) fleet.RunSpec {
 	return fleet.RunSpec{Name: name, Placement: "web", Strategy: stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}}
 }
 
-// bringsTo are the clusters that a run updates.
+// bringsTo returns the clusters that a run updates.
 func bringsTo(s fleet.Status) (out []string) {
 	for _, c := range s.Plan.Clusters {
 		if c.Revision >= 0 {

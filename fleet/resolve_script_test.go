@@ -226,8 +226,8 @@ func (s *selectionScript) decided(d placement.Selection) {
 	s.last = d
 }
 
-// run creates a run of one cluster after the other. It waits for its end, unless
-// that is only to begin or even held.
+// run creates a run over its clusters, one after the other. It waits for the end of the run, unless
+// the run must only begin or be held.
 func (s *selectionScript) run(directive, name string) error {
 	if _, err := s.e.Placement("web").Capture(s.t.Context()); err != nil {
 		return err

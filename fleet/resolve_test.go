@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// selections are the SelectionChanged events of the tutorial's placement.
+// selections returns the SelectionChanged events of the tutorial's placement.
 func (w *engineEnv) selections() (out []string) {
 	for _, ev := range w.past(1000) {
 		if ev.Type == stages.SelectionChanged {
@@ -124,7 +124,7 @@ func TestASelectionSurvivesACrash(t *testing.T) {
 	}
 }
 
-// A collection that runs at any moment of a selection leaves the pages of it.
+// A collection at any moment of a selection keeps the pages of the selection.
 func TestASelectionIsNoGarbage(t *testing.T) {
 	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
 		w, e := declared(t, nil)

@@ -27,7 +27,7 @@ func (w *engineEnv) refuseSettings(refusing ...string) {
 	}
 }
 
-// rollOut rolls the next change out, with one cluster that may fail.
+// rollOut rolls out the next change. One cluster may fail.
 func (w *engineEnv) rollOut(e *fleet.Engine, n int) {
 	w.t.Helper()
 	one := intstr.FromInt32(1)
@@ -43,7 +43,7 @@ func (w *engineEnv) rollOut(e *fleet.Engine, n int) {
 // However long one cluster cannot be updated, the number of kept snapshots is bounded. The snapshot
 // of that cluster is kept until the cluster has another one or has left the fleet.
 func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
-	// last is the last run while one cluster fails.
+	// last is the number of the last run with a failing cluster.
 	last := sampled(40) + 1
 	for what, c := range map[string]struct {
 		recover func(*engineEnv, *fleet.Engine)

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// spec asks for a run of an index by oneStage.
+// spec returns a run of the snapshot with this index by oneStage.
 func specOf(name string, index int) fleet.RunSpec {
 	return fleet.RunSpec{Name: name, Placement: ep, Index: &index, Strategy: oneStage()}
 }
@@ -201,7 +201,7 @@ func TestRunHistoryIsBounded(t *testing.T) {
 			w.capture(e, fmt.Sprint("v", i+1))
 			run := fmt.Sprintf("run-%d", i)
 			ranTo(t, e, specOf(run, i+1), stages.Completed)
-			// A page of its journal, as a long run has them.
+			// A page of its journal, as in a long run.
 			uid := must(e.Run(run).Status(t.Context()))(t).Run.UID
 			must(w.store.Put(t.Context(), "journal/"+uid+"/0-page", nil, ""))(t)
 		}
@@ -225,7 +225,7 @@ func TestRunHistoryIsBounded(t *testing.T) {
 		}
 		w.tidy()
 		wantIndexes(t, e, ep, 0, 7, 8)
-		// The run that was created first is not the one that ended first.
+		// The first run to be created is not the first to end.
 		if err := e.Run("held").Command(t.Context(), stages.Command{Verb: stages.Abort}); err != nil {
 			t.Fatal(err)
 		}
@@ -239,8 +239,8 @@ func TestRunHistoryIsBounded(t *testing.T) {
 	})
 }
 
-// A cluster that leaves the placement is cleaned also when the run that brought
-// it its objects is forgotten.
+// A cluster that leaves the placement is cleaned even if the run that brought its objects is
+// forgotten.
 func TestForgottenRunsAreCleanedUpAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.RunHistory = 1 })
@@ -311,7 +311,7 @@ func TestCollectionSparesWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// The other way round: a writer of contents is paused while others collect.
+// The reverse: a writer of contents is paused while others collect.
 func TestWhatIsStoredIsNotCollected(t *testing.T) {
 	creations := map[string]func(*engineEnv, *fleet.Engine) error{
 		"capture": func(w *engineEnv, e *fleet.Engine) error {
@@ -362,8 +362,7 @@ func TestWhatIsStoredIsNotCollected(t *testing.T) {
 	}
 }
 
-// wantAll checks that every snapshot is whole and that every run there is can
-// be carried out.
+// wantAll checks that every snapshot is complete and that every existing run can be carried out.
 func (w *engineEnv) wantAll(e *fleet.Engine) {
 	w.t.Helper()
 	wantWhole(w.t, e, ep)

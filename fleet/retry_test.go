@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// command asks something of a run.
+// command gives a command to a run.
 func (w *engineEnv) command(e *fleet.Engine, run string, c stages.Command) {
 	w.t.Helper()
 	if err := e.Run(run).Command(w.t.Context(), c); err != nil {
@@ -63,7 +63,7 @@ func TestARunThatHasFailedIsRetriedOnlyWithThePlacement(t *testing.T) {
 	})
 }
 
-// A retry that has nothing to do leaves the placement to others.
+// A retry without work leaves the placement to others.
 func TestARetryOfNothingTakesNoPlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)
@@ -113,7 +113,7 @@ func TestARetryOfNothingTakesNothingIn(t *testing.T) {
 	})
 }
 
-// A run that was stopped before its turn waits for it after a retry too.
+// A run that was stopped before its turn waits for its turn after a retry, too.
 func TestARunThatWasStoppedInTheLineIsRetriedIntoIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)

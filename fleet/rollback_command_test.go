@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// inAll is a run of fourStages in all stages that may be rolled back.
+// inAll returns a run of all stages of fourStages that can be rolled back.
 func inAll(name string) fleet.RunSpec {
 	return fleet.RunSpec{Name: name, Placement: ep, Strategy: inStages(&stages.RollbackPolicy{}, 1, 2, 3, 4)}
 }

@@ -39,7 +39,7 @@ func TestRollbackName(t *testing.T) {
 	}
 }
 
-// rollingNamed is rolling with names of the host's for runs that roll back.
+// rollingNamed is rolling with a host that names the rollback runs.
 func rollingNamed(t *testing.T, names func(run, title string, n int) string) (*engineEnv, *fleet.Engine) {
 	t.Helper()
 	w := fourStages(t)
@@ -85,7 +85,8 @@ func TestTheHostNamesARollback(t *testing.T) {
 	}
 }
 
-// A host that returns no name, the same one again, or none at all does no harm.
+// A host that returns an invalid name or the same name again, or that panics, does no harm: the
+// default name is used.
 func TestNamesOfTheHostThatAreNone(t *testing.T) {
 	for what, c := range map[string]struct {
 		names func(string, string, int) string

@@ -46,7 +46,7 @@ func inStages(b *stages.RollbackPolicy, numbers ...int) stages.Strategy {
 	return s
 }
 
-// rolling is a placement of fourStages and an engine that drives its runs.
+// rolling returns a placement of fourStages and an engine that drives its runs.
 func rolling(t *testing.T, change func(*fleet.Placement)) (*engineEnv, *fleet.Engine) {
 	t.Helper()
 	w := fourStages(t)

@@ -149,7 +149,7 @@ func TestAnObjectWithoutANameInAnEnvelope(t *testing.T) {
 		if s := w.capture(e, "v0"); s.Index != 1 || len(s.Unplaced) != 0 {
 			t.Errorf("without it the snapshot is %+v", s)
 		}
-		// The same objects in another envelope are another snapshot, of the same digest.
+		// The same objects in another envelope make another snapshot with the same digest.
 		w.source.Delete(snapshot.IDOf(enveloped("hard")))
 		w.puts(enveloped("soft", budget("10")))
 		before, after := w.capture(e, "v0"), w.capture(e, "v0")
@@ -169,8 +169,8 @@ func (w *engineEnv) puts(objs ...*unstructured.Unstructured) {
 	}
 }
 
-// An envelope that is wrong makes no snapshot, and the error names every entry. An object in it
-// that another envelope has, or that is of another namespace, is a warning of the plan.
+// An invalid envelope makes no snapshot, and the error names every invalid entry. If an object of
+// an envelope is also in another envelope, or belongs to another namespace, the plan has a warning.
 func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
 	w, e := declared(t, nil)
 	elsewhere := budget("1")

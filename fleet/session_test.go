@@ -41,8 +41,8 @@ func (s *quietStore) Put(ctx context.Context, key string, value []byte, prev bac
 	return s.Watcher.Put(ctx, key, value, prev)
 }
 
-// Runs that wait, and placements whose clusters are watched, cost an engine one write of its
-// session every third of a lease, however many they are.
+// Waiting runs, and placements with watched clusters, cost an engine one write of its session every
+// third of a lease, for any number of them.
 func TestWhatWaitsCostsOneSession(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,8 +117,8 @@ func TestASessionKeepsWhatItsEngineHas(t *testing.T) {
 	})
 }
 
-// An engine loses a run if each of its turns fails, and a watch if the reconcile of it hangs,
-// although it renews its session.
+// An engine loses a run if each of its turns fails, and a watch if its reconcile hangs, although
+// the engine renews its session.
 func TestASessionKeepsNothingThatMakesNoProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -169,7 +169,7 @@ func TestASessionKeepsNothingThatMakesNoProgress(t *testing.T) {
 	})
 }
 
-// illStore fails the writes of runs and hangs if the lease of a watch is read, while it is on.
+// illStore fails the writes of runs, and hangs on reads of a watch's lease, while it is on.
 type illStore struct {
 	backend.Watcher
 	on atomic.Bool
@@ -190,7 +190,7 @@ func (s *illStore) Put(ctx context.Context, key string, value []byte, prev backe
 	return s.Watcher.Put(ctx, key, value, prev)
 }
 
-// withoutSessions is the store as an engine of before sessions uses it: it neither reads nor writes
+// withoutSessions is a store for an engine from before sessions, which neither reads nor writes
 // them.
 type withoutSessions struct{ backend.Watcher }
 

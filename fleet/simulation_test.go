@@ -29,7 +29,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// modelled is an updater whose clusters behave as the members of a simulation do.
+// modelled is an updater whose clusters behave like the members of a simulation.
 type modelled struct {
 	environment *simulate.Environment
 	begun       time.Time
@@ -40,7 +40,7 @@ type modelled struct {
 
 func (u *modelled) at() time.Duration { return time.Since(u.begun) }
 
-// attempt returns the attempt of an assignment, as change leaves it.
+// attempt returns the attempt of an assignment after change has changed it.
 func (u *modelled) attempt(a backend.Assignment, change func(simulate.Attempt) simulate.Attempt) simulate.Attempt {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -112,11 +112,11 @@ type staged struct {
 	environment simulate.Environment
 	rules       calendar.Rules
 	taken       map[time.Duration]bool
-	// outage reports whether a cluster cannot be reached for a while.
+	// outage reports whether a cluster is unreachable for a while.
 	outage bool
 }
 
-// moment returns a moment that nothing else has, up to most.
+// moment returns an unused moment, up to most.
 func (s *staged) moment(most time.Duration) time.Duration {
 	for {
 		d := time.Duration(1+s.r.Int64N(int64(most/time.Millisecond))) * time.Millisecond
@@ -206,7 +206,7 @@ func (s *staged) member() simulate.Member {
 	return m
 }
 
-// windows has some clusters start in the first minutes of some minutes only.
+// windows lets some clusters start only in one random minute of each hour.
 func (s *staged) windows() {
 	if !s.one(3) {
 		return
@@ -289,7 +289,7 @@ func eventLine(at time.Duration, start time.Time, e *stages.Event) string {
 	return fmt.Sprintf("%v %s %s/%s %s #%d x%d by %q %s%s: %s", at, e.Type, e.Stage, e.Group, e.Cluster, e.Attempt, e.Count, e.By, e.Command, until, e.Message)
 }
 
-// carriedOut carries the run out with an engine, and returns its events.
+// carriedOut carries out the run with an engine, and returns its events.
 func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, simulated func() ([]string, simulate.End)) {
 	w := &engineEnv{t: t, store: memory.NewStore(), fleet: memory.NewFleet(s.clusters...)}
 	w.source = memory.NewSource(plain("v1"))

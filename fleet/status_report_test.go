@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// reports are the last status reports by cluster, and how many there were.
+// reports holds the last status report of each cluster, and the number of reports.
 type reports struct {
 	mu   sync.Mutex
 	last map[string]apply.StatusReport
@@ -37,7 +37,7 @@ func (r *reports) of(cluster string) (last apply.StatusReport, n int) {
 	return r.last[cluster], r.n
 }
 
-// say gives the ConfigMap of a member a status.
+// say sets the status of the ConfigMap of a member.
 func (w *engineEnv) say(cluster, word string) {
 	w.t.Helper()
 	if err := w.fleet.Cluster(cluster).SetStatus(testCM, map[string]any{"word": word}); err != nil {
@@ -89,8 +89,8 @@ func TestTheStatusOfObjectsIsReported(t *testing.T) {
 	})
 }
 
-// TestAReportSaysWhatAnEnvelopeBrought: the object of the source that such a status would be for is
-// the envelope.
+// TestAReportSaysWhatAnEnvelopeBrought: a report marks objects from envelopes, because their
+// counterpart in the source is the envelope.
 func TestAReportSaysWhatAnEnvelopeBrought(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
@@ -123,8 +123,8 @@ func TestAReportSaysWhatAnEnvelopeBrought(t *testing.T) {
 	})
 }
 
-// TestAReportHasWhatIsThePlacements: an object that was there before and is not taken over is in no
-// report, and neither is anything of a placement that only reports differences.
+// TestAReportHasWhatIsThePlacements: an existing object that is not taken over is in no report, and
+// neither is any object of a placement that only reports differences.
 func TestAReportHasWhatIsThePlacements(t *testing.T) {
 	for name, s := range map[string]apply.Strategy{
 		"never taken over": {WhenToTakeOver: apply.Never, WhenToApply: apply.Always}, "differences only": {Type: apply.ReportDiff},

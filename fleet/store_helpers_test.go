@@ -123,12 +123,12 @@ func damage(value string) string {
 	return string(b)
 }
 
-// newerFormat makes a record one of a newer version.
+// newerFormat turns a record into one of a newer format.
 func newerFormat(value string) string {
 	return strings.Replace(value, `"format":1`, `"format":9`, 1)
 }
 
-// indexesOf returns the indexes of the snapshots that are kept.
+// indexesOf returns the indexes of the kept snapshots.
 func indexesOf(t *testing.T, e *fleet.Engine, placement string) (out []int) {
 	t.Helper()
 	for _, s := range viewOf(t, e, placement).Snapshots() {
@@ -137,7 +137,7 @@ func indexesOf(t *testing.T, e *fleet.Engine, placement string) (out []int) {
 	return out
 }
 
-// wantIndexes checks which snapshots are kept, and that each is whole.
+// wantIndexes checks which snapshots are kept, and that each is complete.
 func wantIndexes(t *testing.T, e *fleet.Engine, placement string, want ...int) {
 	t.Helper()
 	if d := cmp.Diff(want, indexesOf(t, e, placement)); d != "" {
@@ -146,7 +146,7 @@ func wantIndexes(t *testing.T, e *fleet.Engine, placement string, want ...int) {
 	wantWhole(t, e, placement)
 }
 
-// wantWhole checks that every snapshot that is kept can be rolled out.
+// wantWhole checks that every kept snapshot can be rolled out.
 func wantWhole(t *testing.T, e *fleet.Engine, placement string) {
 	t.Helper()
 	for _, i := range indexesOf(t, e, placement) {
@@ -221,7 +221,7 @@ func (s *logStore) hooked() *hookedStore {
 	}}
 }
 
-// count says how many calls there were since the last time, by prefix.
+// count returns the number of calls since the last time, by prefix.
 func (s *logStore) count(prefix string) (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -31,8 +31,8 @@ func BenchmarkTransitions(b *testing.B) {
 	b.ReportMetric(cpu*1e6/float64(all.Saves), "CPU-us/transition")
 }
 
-// cpuSeconds is the time that the process has used. It is counted when garbage
-// is collected.
+// cpuSeconds returns the CPU time of the process. It collects garbage first, because that updates
+// the time.
 func cpuSeconds() float64 {
 	runtime.GC()
 	sample := []metrics.Sample{{Name: "/cpu/classes/total:cpu-seconds"}, {Name: "/cpu/classes/idle:cpu-seconds"}}

@@ -134,7 +134,7 @@ func TestWhatDoesNotExist(t *testing.T) {
 	}
 }
 
-// A command or an answer that cannot be meant is refused before it is stored.
+// A command or an answer that makes no sense is refused before it is stored.
 func TestCommandProblemsAreToldAtOnce(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")

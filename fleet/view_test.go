@@ -49,7 +49,7 @@ func look(t *testing.T, v *fleet.PlacementView, index int) viewed {
 	return out
 }
 
-// A view is the same from every engine, and its record is read once.
+// A view is the same from every engine, and reads its record once.
 func TestAViewIsOneMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
@@ -157,8 +157,8 @@ func TestWhatIsPlannedIsNotReadAgain(t *testing.T) {
 	}
 }
 
-// A run that is being admitted is not taken by the same engine before it is, since both write the
-// placement's record. It is taken then, without a search for it.
+// A run that is being admitted is not taken by the same engine before the admission ends, because
+// both write the placement's record. It is taken then, without a search for it.
 func TestARunIsTakenWhenItIsAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, setup := declared(t, nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A client that waits for a run that the same engine drives reads it at the beginning and
-// at the end, however often it is saved.
+// A client that waits for a run of the same engine reads the run at the beginning and at the end,
+// however often it is saved.
 func TestWaitingForARunThatIsDrivenHereReadsNothing(t *testing.T) {
 	reads := func(wait bool) (n int) {
 		synctest.Test(t, func(t *testing.T) {

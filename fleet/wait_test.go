@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Wait reads the store when something changes and not otherwise, retries errors, and returns an
-// error when the run is deleted.
+// Wait reads the store only when something changes, retries errors, and returns an error when the
+// run is deleted.
 func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

@@ -68,7 +68,7 @@ func reactions(t *testing.T, watch bool) (delays []time.Duration, what []string)
 	return delays, what
 }
 
-// With watches nothing is polled; without, the same happens later.
+// With watches there is no polling. Without them the same events happen, only later.
 func TestEventDriven(t *testing.T) {
 	t.Parallel()
 	delays, events := reactions(t, true)

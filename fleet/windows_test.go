@@ -41,7 +41,7 @@ func (w *timetable) set(r calendar.Rules) {
 	w.err.Store(nil)
 }
 
-// nightly lets c00 start from four o'clock on, for an hour.
+// nightly lets c00 start only from four o'clock on, for an hour.
 func nightly() calendar.Rules {
 	return calendar.Rules{Clusters: map[string]calendar.Level{
 		"c00": {Windows: []calendar.Window{{RRule: "FREQ=DAILY;BYHOUR=4", Duration: metav1.Duration{Duration: time.Hour}}}},
@@ -63,8 +63,8 @@ func (w *engineEnv) started(run string, since time.Time) map[string]time.Duratio
 	return out
 }
 
-// scheduled is an environment of three clusters with windows, and a run of one after the
-// other.
+// scheduled returns an environment of three clusters with windows, and a run that updates one after
+// the other.
 func scheduled(t *testing.T, windows *timetable, adjust ...func(*stages.Strategy)) (*engineEnv, *fleet.Engine) {
 	w := newSmallEnv(t, 3)
 	e := w.newEngine(fleet.Config{Windows: windows})
@@ -247,7 +247,7 @@ func TestARetryTakesUpWhatFailedWithTheSamePlan(t *testing.T) {
 	})
 }
 
-// hanging is a host that never answers, whatever its deadline.
+// hanging is a host that never answers, whatever the deadline.
 type hanging struct{ until chan struct{} }
 
 func (w hanging) Rules(context.Context, *stages.Plan) (calendar.Rules, error) {

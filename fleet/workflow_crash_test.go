@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// holding is a step that needs an approval.
+// holding returns a step that needs an approval.
 func holding(name string) stages.Stage {
 	return stages.Stage{Name: name, Before: []stages.Task{{Type: stages.Approval}}, Flow: stages.Flow{Pause: true}}
 }
