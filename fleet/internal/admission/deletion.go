@@ -102,7 +102,7 @@ func (ad *Admitter) conclude(ctx context.Context, rec *record.Placement, prev ba
 	return err
 }
 
-// addReleased adds the objects that the cleaning run released to a report, from the events of the
+// addReleased adds to a report the objects that the cleaning run released, from the events of that
 // run.
 func (ad *Admitter) addReleased(ctx context.Context, run string, report *record.DeletionReport) error {
 	rr, _, err := ad.state.Run(ctx, run)

@@ -32,7 +32,7 @@ func (pl *Planner) Bans(namespace string) *Bans {
 	return &Bans{pl.cfg.Restrictions, pl.cfg.Rules, pl.cfg.NamespaceRules, namespace}
 }
 
-// forPaths returns the paths that no override may change.
+// forPaths returns the restrictions, which name paths that no override may change.
 func (f *Bans) forPaths() []placement.Restriction {
 	if f == nil {
 		return nil

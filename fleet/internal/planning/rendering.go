@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// variants are the results of applying overrides to a snapshot. It keeps one cluster for each
+// variants holds the results of applying overrides to a snapshot. It keeps one cluster for each
 // result and renders the result again on request, so its memory grows with the number of different
 // objects, not with the number of clusters.
 type variants struct {
@@ -157,7 +157,7 @@ func (v *variants) item(obj *unstructured.Unstructured) (snapshot.Item, error) {
 	return item, nil
 }
 
-// blame adds the override and the rule that caused an object's refusal to its error.
+// blame adds to the error the override and the rule that caused an object's refusal.
 func (v *variants) blame(c placement.Cluster, obj *unstructured.Unstructured, err error) error {
 	if !errors.Is(err, member.ErrNeverPlaced) && !errors.Is(err, errUnreadable) {
 		return err
