@@ -1,6 +1,6 @@
 // Package docs verifies the examples in the documents of the repository. Its tests read
-// README.md, the other documents beside it and those in docs, and check every block of code in
-// them:
+// README.md, the other documents beside it, and those in docs and in its directories, and check
+// every block of code in them:
 //
 //   - A block of Go is a verbatim part of a file that is compiled and run by a test: of an
 //     example below examples, of an example_test.go, or of snippets_test.go here. So an example
