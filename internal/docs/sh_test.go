@@ -34,17 +34,6 @@ var shown = map[string]string{
 	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig --compatibility v0.18":                             clusters,
 	"docs/workflows.md: $ ln -s \"$(command -v slipway)\" ~/bin/kubectl-amc                 # a directory of the PATH": clusters,
 
-	"docs/performance.md: make bench BENCHTIME=1s  BENCHPACKAGES=./stages/planner BENCH='NewPlan|DecodePlan'":                       benchmarks,
-	"docs/performance.md: make bench BENCHTIME=3x BENCHPACKAGES=./stages/simulate BENCH=Simulate":                                   benchmarks,
-	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./hub BENCH='Tutorial|Approval'":                                   benchmarks,
-	"docs/performance.md: make bench BENCHTIME=3x  BENCHPACKAGES=./fleet BENCH=Durable":                                             benchmarks,
-	"docs/performance.md: (cd cmd/slipway && go test -run '^$' -bench GetRuns -benchtime 5x .)":                                     benchmarks,
-	"docs/performance.md: cd backend/postgres && go test -run '^$' -bench 'Engines|Takeover|LargeFleet' -benchtime 1x -timeout 30m": benchmarks,
-	"docs/performance.md: make bench BENCHTIME=2x BENCHPACKAGES=./fleet BENCH=Durable":                                              benchmarks,
-	"docs/performance.md: cd backend/postgres && go test -run '^$' -bench 'Saves|List|Watch' -benchtime 3x":                         benchmarks,
-	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./formats/internal/yamldoc BENCH=Read":                             benchmarks,
-	"docs/performance.md: make bench BENCHTIME=1s BENCHPACKAGES=./drift BENCH='Compare|Report|AtomicList'":                          benchmarks,
-
 	"docs/hub.md: $ kubectl patch membercluster member1 --type merge -p '{\"spec\":{\"taints\":[{\"key\":\"maintenance\",\"effect\":\"NoSchedule\"}]}}'": clusters,
 
 	"docs/embedding.md: $ slipway demo --data tutorial                    # kill it in the middle of a run, and start it again: it goes on": "it is killed in the middle; the tests of the command do that",
@@ -55,7 +44,6 @@ const (
 	tests      = "its last command runs all tests, of which this is one; TestTheFirstCommandOfTheReadme runs the first"
 	clusters   = "it needs clusters: the tests of the hub run its tutorial by kubectl on real API servers"
 	migrations = "it needs a hub of KubeFleet: TestAFleetOfKubeFleetAndBack of hub/migrate goes the whole way on real API servers"
-	benchmarks = "it measures, for minutes, what make bench measures"
 	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
 )
 
