@@ -79,7 +79,8 @@
 // only the ledger claims is released. A run reports all objects that stay by
 // [stages.ObjectsReleased]. If the ledger names an object that is never placed because of its name,
 // see snapshot.Propagates, the whole ledger is refused. This does not apply to a namespace that
-// Config.Rules reserve later: objects placed there before are released.
+// Config.Rules reserve later: objects placed there before are released. A user who may write an
+// object with its annotation can cause its deletion, and could also delete it directly.
 //
 // # Deletion
 //
@@ -130,7 +131,11 @@
 // The state of an object right after it was applied is kept beside the ledger, so that defaults and
 // webhooks of the member do not count as drift. Neither it nor the ledger contains anything that
 // can be computed from the content of objects alone: the revision is encrypted, and the rest is
-// keyed, under a random key in the placement's record.
+// keyed, under a random key in the placement's record. If the key is lost, the revision of a cluster
+// is unknown until a run updates the cluster. Two digests have no key. An object carries its own
+// digest, which reveals nothing to a reader of the complete object. The digest of a plan covers all
+// contents and the clusters with their UIDs; if all of this is known except one value, the digest
+// confirms a guess of the value.
 //
 // # Before a run
 //
