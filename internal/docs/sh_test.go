@@ -36,6 +36,16 @@ var shown = map[string]string{
 
 	"docs/hub.md: $ kubectl patch membercluster member1 --type merge -p '{\"spec\":{\"taints\":[{\"key\":\"maintenance\",\"effect\":\"NoSchedule\"}]}}'": clusters,
 
+	"docs/howto/engines-on-postgresql.md: $ examples/postgres.sh --wait 1s":                                                                                               databases,
+	"docs/howto/engines-on-postgresql.md: $ createuser slipway":                                                                                                           databases,
+	"docs/howto/engines-on-postgresql.md: $ slipway --store \"postgres://slipway@db-1,db-2/slipway\" leases":                                                              databases,
+	"docs/howto/migrate-from-kubefleet.md: $ slipway migrate --kubeconfig hub.kubeconfig --members members":                                                               migrations,
+	"docs/howto/migrate-from-kubefleet.md: $ kubectl --kubeconfig hub.kubeconfig -n fleet-system scale deployment hub-agent --replicas 0":                                 migrations,
+	"docs/howto/migrate-from-kubefleet.md: $ slipway hub install --kubeconfig hub.kubeconfig --compatibility v0.18":                                                       migrations,
+	"docs/howto/migrate-from-kubefleet.md: $ slipway migrate give-back --kubeconfig hub.kubeconfig --members members --backup back.json    # when no hub of Slipway runs": migrations,
+	"docs/howto/write-a-store.md: $ go test ./examples/store":                                                                                                             examples,
+	"docs/howto/write-an-updater.md: $ go test ./examples/updater":                                                                                                        examples,
+
 	"docs/embedding.md: $ slipway demo --data tutorial                    # kill it in the middle of a run, and start it again: it goes on": "it is killed in the middle; the tests of the command do that",
 }
 
@@ -44,6 +54,8 @@ const (
 	tests      = "its last command runs all tests, of which this is one; TestTheFirstCommandOfTheReadme runs the first"
 	clusters   = "it needs clusters: the tests of the hub run its tutorial by kubectl on real API servers"
 	migrations = "it needs a hub of KubeFleet: TestAFleetOfKubeFleetAndBack of hub/migrate goes the whole way on real API servers"
+	databases  = "it needs a database: TestAStoreInADatabase and TestTheExampleOnPostgreSQL of the command run such engines"
+	examples   = "the tests of the example run it"
 	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
 )
 
