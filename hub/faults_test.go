@@ -2,7 +2,10 @@ package hub_test
 
 import (
 	"fmt"
+	"net/http"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
@@ -61,6 +64,31 @@ func (w *hubEnv) bounce() {
 	if err := w.server.Restart(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
+}
+
+// The outcome of a request is written even if it could not be written before the run had ended.
+func TestTheOutcomeOfARequestIsWrittenAfterTheRun(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	w.mayWarn("a fault of the test")
+	r := w.start("one")
+	w.prologue()
+	w.asked(w.name)
+	refused := r.faults.Add(kubeenv.Rule{
+		Verb: "update", Path: "clusterapprovalrequests", Times: -1,
+		Fault: kubeenv.Answer(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable),
+	})
+	w.approve(w.name + "-canary")
+	w.await("csur", w.name, "Succeeded", "True")
+	before := refused()
+	w.eventually("the outcome to be written again and again", func() error {
+		if n := refused() - before; n < 3 {
+			return fmt.Errorf("it was refused %d times since the run ended", n)
+		}
+		return nil
+	})
+	r.faults.Heal()
+	w.finale(r, w.name, "v1")
 }
 
 // A member whose API server is killed, and a member that does not answer, delay the run for that

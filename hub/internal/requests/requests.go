@@ -62,12 +62,18 @@ func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.U
 			return out, err
 		}
 	}
+	return out, r.ReportOutcomes(ctx, k, run, st)
+}
+
+// ReportOutcomes writes the outcome into the objects of the requests that were decided and do not
+// show it.
+func (r *Requests) ReportOutcomes(ctx context.Context, k api.Key, run *unstructured.Unstructured, st fleet.Status) error {
 	for _, obj := range r.RequestsOf(k) {
 		if err := r.reportOutcome(ctx, k, run, obj, st); err != nil {
-			return out, err
+			return err
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // RequestsOf returns copies of the request objects of a run, from the cache.

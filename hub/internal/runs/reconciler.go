@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	}
 	if history.next == 0 && news.Next == told && isFinished(obj) && st.Run.Final(st.Plan) {
 		if f := r.factsOf(k, obj, &st, facts); f.RollbackIsTold() {
-			return f.RollbackAgain(), nil // the status is up to date
+			return f.RollbackAgain(), r.Requests.ReportOutcomes(ctx, k, obj, st) // the status is up to date
 		}
 	}
 	r.Queues.Resize(api.RunKind, name, st.Plan.Len())
