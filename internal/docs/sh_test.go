@@ -45,6 +45,10 @@ var shown = map[string]string{
 	"docs/howto/migrate-from-kubefleet.md: $ slipway migrate give-back --kubeconfig hub.kubeconfig --members members --backup back.json    # when no hub of Slipway runs": migrations,
 	"docs/howto/write-a-store.md: $ go test ./examples/store":                                                                                                             examples,
 	"docs/howto/write-an-updater.md: $ go test ./examples/updater":                                                                                                        examples,
+	"docs/howto/back-up-and-restore.md: $ pg_dump --format=custom --schema=slipway --file=monday.dump \"postgres://slipway@db-1/slipway\"":                                dumps,
+	"docs/howto/back-up-and-restore.md: $ psql --command='DROP SCHEMA slipway CASCADE' \"postgres://slipway@db-1/slipway\"":                                               dumps,
+	"docs/howto/back-up-and-restore.md: $ etcdctl snapshot save monday.etcd                    # with the endpoint and the certificates of the hub's etcd":                etcd,
+	"docs/howto/write-a-source.md: $ go test ./examples/source":                                                                                                           examples,
 
 	"docs/embedding.md: $ slipway demo --data tutorial                    # kill it in the middle of a run, and start it again: it goes on": "it is killed in the middle; the tests of the command do that",
 }
@@ -55,6 +59,8 @@ const (
 	clusters   = "it needs clusters: the tests of the hub run its tutorial by kubectl on real API servers"
 	migrations = "it needs a hub of KubeFleet: TestAFleetOfKubeFleetAndBack of hub/migrate goes the whole way on real API servers"
 	databases  = "it needs a database: TestAStoreInADatabase and TestTheExampleOnPostgreSQL of the command run such engines"
+	dumps      = "it needs a database: TestAStoreIsRestoredFromADump of backend/postgres runs the programs of PostgreSQL"
+	etcd       = "it needs the programs of etcd, which the tests do not have"
 	examples   = "the tests of the example run it"
 	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
 )
