@@ -32,15 +32,11 @@ func ClientFor(cfg *rest.Config) (*http.Client, error) {
 
 func clientFor(cfg *rest.Config) (*http.Client, error) {
 	if cfg.Transport != nil || len(cfg.NextProtos) > 0 {
-		client, err := rest.HTTPClientFor(cfg)
+		through, err := rest.TransportFor(cfg)
 		if err != nil {
 			return nil, err
 		}
-		own := *client // client-go may return http.DefaultClient
-		if own.Transport == nil {
-			own.Transport = http.DefaultTransport
-		}
-		return &own, nil
+		return &http.Client{Transport: through, Timeout: cfg.Timeout}, nil
 	}
 	watches, err := transportFor(cfg)
 	if err != nil {
