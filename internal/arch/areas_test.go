@@ -157,6 +157,7 @@ var areas = []area{
 	{path: "internal/durable", uses: with(ground, "backend", "backend/memory"), testUses: tried},
 	{path: "internal/keyed"},
 	{path: "internal/krew", program: true},
+	{path: "internal/prose", program: true},
 	{path: "internal/kubefleet", uses: []string{"internal/kubeenv"}, program: true, cluster: true},
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},
