@@ -122,11 +122,11 @@ func (r *Rollout) maxUnavailable() intstr.IntOrString {
 	return r.MaxUnavailable
 }
 
-// AtATime returns the number of clusters, among the given number, that may be updated at a time, at
-// least one.
+// AtATime returns the number of clusters, among the given number, that may be updated at a time. It
+// resolves MaxUnavailable as the plan of [Rollout.Strategy] does.
 func (r *Rollout) AtATime(clusters int) int {
 	share := r.maxUnavailable()
-	n, err := intstr.GetScaledValueFromIntOrPercent(&share, clusters, true)
+	n, err := intstr.GetScaledValueFromIntOrPercent(&share, clusters, false)
 	if err != nil {
 		return 1
 	}

@@ -1,10 +1,15 @@
 package kubefleet_test
 
 import (
+	"fmt"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 func TestAStatusIsReportedToItsOriginalForOneCluster(t *testing.T) {
@@ -24,6 +29,34 @@ func TestAStatusIsReportedToItsOriginalForOneCluster(t *testing.T) {
 	} {
 		if got := kubefleet.ReportsToOriginal(c.policy); got != c.want {
 			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
+// The number of clusters that are updated at a time is that of the plan: a percentage is rounded
+// down, and it is at least one.
+func TestTheNumberOfClustersAtATimeIsThatOfThePlan(t *testing.T) {
+	for _, share := range []string{"", "1%", "25%", "34%", "100%"} {
+		for clusters := 1; clusters <= 9; clusters++ {
+			rollout := kubefleet.Rollout{Type: kubefleet.RollingUpdate}
+			if share != "" {
+				rollout.MaxUnavailable = intstr.FromString(share)
+			}
+			var members []placement.Cluster
+			for i := range clusters {
+				name := fmt.Sprint("member", i)
+				members = append(members, placement.Cluster{Name: name, UID: name})
+			}
+			target := stages.Target{Placement: "web", Snapshot: "digest", Selection: "digest", Default: "digest"}
+			plan, err := planner.Plan(rollout.Strategy(nil), target, members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			groups := plan.Stages[0].Groups
+			want := groups[len(groups)-1].MaxConcurrency
+			if got := rollout.AtATime(clusters); got != want {
+				t.Errorf("%q of %d clusters: %d, want %d as in the plan", share, clusters, got, want)
+			}
 		}
 	}
 }
