@@ -257,15 +257,11 @@ func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstruct
 	})
 }
 
-// explain adds the remedy to an error of the API server: the role that allows a forbidden
-// request, the viewer role if reading is forbidden, or how to install a hub if the cluster is
-// none.
+// explain adds the remedy to an error of the API server: the role that allows a forbidden request,
+// or how to install a hub if the cluster is none.
 func explain(err error, namespace, role string) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		if strings.Contains(err.Error(), "cannot get") || strings.Contains(err.Error(), "cannot list") {
-			role = "viewer"
-		}
 		binding, name := "clusterrolebinding NAME", "slipway-cluster-"+role
 		if namespace != "" {
 			binding = "rolebinding NAME -n " + namespace

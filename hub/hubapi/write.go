@@ -33,15 +33,15 @@ func (h *Hub) change(ctx context.Context, kind, name, role string, change func(u
 	objects := h.resource(kind, k.Namespace)
 	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		if u, err = objects.Get(ctx, k.Name, metav1.GetOptions{}); err != nil {
-			return err
+			return explain(err, k.Namespace, "viewer")
 		}
 		if err = change(u); err == nil {
 			u, err = objects.Update(ctx, u, metav1.UpdateOptions{FieldManager: manager}, subresources...)
 		}
-		return err
+		return explain(err, k.Namespace, role)
 	})
 	if err != nil {
-		return nil, explain(err, k.Namespace, role)
+		return nil, err
 	}
 	return u, nil
 }
