@@ -163,7 +163,8 @@ type Report struct {
 	Generation int64 `json:"targetClusterObservedGeneration,omitempty"`
 	// Differences are sorted by path, numbers by their value. It is not nil.
 	Differences []Difference `json:"observedDiffs"`
-	// Total is the number of differences; Truncated is set if Differences omits some.
+	// Total is the number of differences. Truncated is set if Differences omits some of them, because
+	// there are more than Options.MaxDifferences or their paths and values have more than 1 MiB.
 	Total     int  `json:"total"`
 	Truncated bool `json:"truncated,omitempty"`
 	// Warnings are reasons why the report may be wrong, for example duplicate keys.

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
@@ -100,4 +102,48 @@ func ExampleNewHandler() {
 	_, err = client.Placements(ctx)
 	fmt.Println(err)
 	// Output: sign in first
+}
+
+// A client reads the objects of a snapshot that the engine has captured.
+func ExamplePlacementHandle_SnapshotObjects() {
+	namespace := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"},
+	}}
+	members := memory.NewFleet(placement.Cluster{Name: "eu-1"})
+	engine, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(namespace)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	if err := engine.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	taken, err := engine.Placement("web").Capture(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	handler, err := httpapi.NewHandler(engine, httpapi.Options{Authenticate: func(*http.Request) (approval.Identity, error) {
+		return approval.Identity{Name: "ann"}, nil
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, err := httpapi.NewClient("http://web", httpapi.ClientOptions{Transport: httpapi.InProcess(handler)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	objects, err := client.Placement("web").SnapshotObjects(ctx, taken.Index)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, o := range objects {
+		fmt.Println(o.Kind, o.Name)
+	}
+	// Output: Namespace web
 }
