@@ -151,7 +151,7 @@ var areas = []area{
 	{path: "internal/backoff"},
 	{path: "internal/reconcile", cluster: true}, // only for the work queue of client-go
 	{path: "internal/deps"},
-	{path: "internal/docs", testUses: with(engine, "backend/memory", "backend/bolt")}, // what documents show
+	{path: "internal/docs", testUses: with(engine, "backend/memory", "backend/bolt", "internal/kubeenv")}, // what documents show
 	{path: "internal/feed", uses: with(ground, "backend")},
 	{path: "internal/flight"},
 	{path: "internal/durable", uses: with(ground, "backend", "backend/memory"), testUses: tried},

@@ -32,3 +32,10 @@ func TestThePicturesAreThoseOfToday(t *testing.T) {
 		t.Error("docs/run.svg is not stages/timeline/testdata/gates.svg: copy it")
 	}
 }
+
+// The tutorial has all of its program, so that a reader can copy it.
+func TestTheTutorialOfEmbeddingHasItsWholeProgram(t *testing.T) {
+	if !strings.Contains(read(t, "docs/tutorials/embedding.md"), "```go\n"+read(t, "examples/tutorial/main.go")+"```\n") {
+		t.Error("docs/tutorials/embedding.md does not have examples/tutorial/main.go as it is: copy it")
+	}
+}

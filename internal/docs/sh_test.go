@@ -31,6 +31,9 @@ var shown = map[string]string{
 	"docs/hub.md: $ slipway migrate --kubeconfig hub.kubeconfig --members DIR            # reads only; -o json for programs":                 migrations,
 	"docs/hub.md: $ slipway migrate give-back --kubeconfig hub.kubeconfig --members DIR --backup back.json    # once no hub of Slipway runs": migrations,
 
+	"docs/tutorials/hub.md: $ kind create cluster --name hub --kubeconfig hub.kubeconfig": kinds,
+	"docs/tutorials/hub.md: $ kind delete clusters hub member1 member2 member3":           kinds,
+
 	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig --compatibility v0.18":                             clusters,
 	"docs/workflows.md: $ ln -s \"$(command -v slipway)\" ~/bin/kubectl-amc                 # a directory of the PATH": clusters,
 
@@ -62,6 +65,7 @@ const (
 	dumps      = "it needs a database: TestAStoreIsRestoredFromADump of backend/postgres runs the programs of PostgreSQL"
 	etcd       = "it needs the programs of etcd, which the tests do not have"
 	examples   = "the tests of the example run it"
+	kinds      = "it needs Docker: the test of the page uses API servers instead, and the page says so"
 	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
 )
 
@@ -79,20 +83,25 @@ func TestBlocksOfCommandsRun(t *testing.T) {
 		left[name] = true
 	}
 	var run []block
+	var pages []page
 	for _, b := range documents(t, "sh", "console") {
 		delete(left, b.name())
 		switch {
 		case shown[b.name()] != "":
 		case b.language == "console":
 			t.Errorf("%s:%d: shows commands, and is not in the table of those that no test runs", b.file, b.line)
-		default:
+		case !strings.HasPrefix(b.file, "docs/tutorials/"):
 			run = append(run, b)
+		case len(pages) > 0 && pages[len(pages)-1].file() == b.file:
+			pages[len(pages)-1] = append(pages[len(pages)-1], b)
+		default:
+			pages = append(pages, page{b})
 		}
 	}
 	for name := range left {
 		t.Errorf("shown: there is no such block: %s", name)
 	}
-	if len(run) == 0 {
+	if len(run) == 0 && len(pages) == 0 {
 		return
 	}
 	tools := t.TempDir()
@@ -105,6 +114,9 @@ func TestBlocksOfCommandsRun(t *testing.T) {
 	}
 	if err := os.Symlink(slipway, filepath.Join(tools, "kubectl-slipway")); err != nil { // the plugin of kubectl is the same program
 		t.Fatal(err)
+	}
+	for _, p := range pages {
+		t.Run(p.file(), func(t *testing.T) { p.test(t, tools) })
 	}
 	for _, b := range run {
 		t.Run(b.file+":"+strconv.Itoa(b.line), func(t *testing.T) {
@@ -139,14 +151,28 @@ func TestTheFirstCommandOfTheReadme(t *testing.T) {
 // run runs a block of sh in a directory, and compares its exit code and its output with the
 // document.
 func (b *block) run(ctx context.Context, dir, tools string) error {
-	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
+	want := 0
+	if m := exitsWith.FindStringSubmatch(b.text); m != nil {
+		want, _ = strconv.Atoi(m[1])
+	}
+	out, code, err := bash(ctx, dir, tools, b.text)
+	if err != nil || code != want {
+		return fmt.Errorf("exit code %d, want %d: %w\n%s\n%s", code, want, err, b.text, out)
+	}
+	return b.compare(out)
+}
+
+// bash runs a script in a directory, and returns its output and its exit code. Processes that it
+// leaves in the background are killed.
+func bash(ctx context.Context, dir, tools, script string) (string, int, error) {
+	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOWORK=", trimmed, "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "GOWORK=", trimmed, "KUBECACHEDIR="+filepath.Join(tools, "kubecache"), "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // background processes end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	file, err := os.CreateTemp(dir, "output") // a pipe would be open for as long as something in the background is
 	if err != nil {
-		return err
+		return "", 0, err
 	}
 	defer file.Close()
 	cmd.Stdout, cmd.Stderr = file, file
@@ -155,23 +181,27 @@ func (b *block) run(ctx context.Context, dir, tools string) error {
 		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	}
 	out, unread := os.ReadFile(file.Name())
-	want, code := 0, 0
-	if m := exitsWith.FindStringSubmatch(b.text); m != nil {
-		want, _ = strconv.Atoi(m[1])
-	}
+	code := 0
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		code, err = exit.ExitCode(), nil
 	}
-	if err = errors.Join(err, unread, ctx.Err()); err != nil || code != want {
-		return fmt.Errorf("exit code %d, want %d: %w\n%s\n%s", code, want, err, b.text, out)
-	}
-	rest := string(out)
+	return string(out), code, errors.Join(err, unread, ctx.Err())
+}
+
+// compare reports the first line of the document that the output lacks after the lines before it.
+// In a line of the document … stands for any text, such as a time.
+func (b *block) compare(out string) error {
+	rest := out
 	for line := range strings.Lines(b.output) {
-		_, after, found := strings.Cut(rest, strings.TrimRight(line, "\n"))
-		if !found {
+		parts := strings.Split(strings.TrimRight(line, "\n"), "…")
+		for i, part := range parts {
+			parts[i] = regexp.QuoteMeta(part)
+		}
+		at := regexp.MustCompile(strings.Join(parts, ".*?")).FindStringIndex(rest)
+		if at == nil {
 			return fmt.Errorf("the output lacks, after what is before it in the document: %s\n%s", line, out)
 		}
-		rest = after
+		rest = rest[at[1]:]
 	}
 	return nil
 }
@@ -188,6 +218,9 @@ func TestABlockIsHeldToItsExitCodeAndOutput(t *testing.T) {
 		"false; true\n":                  {"", false},
 		"false | true\n":                 {"", false},
 		"echo $nothing\n":                {"", false},
+		"echo a 17 b; echo c\n":          {"a … b\nc\n", true},
+		"echo a; echo b; echo c\n":       {"a … b\n", false},
+		"echo a 1; echo b\n":             {"… 1\nb\n", true},
 		"exit 3 # exits with 3: differs": {"", true},
 		"true # exits with 3: differs":   {"", false},
 		"sleep 1000 & echo a\n":          {"a\n", true},
