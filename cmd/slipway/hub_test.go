@@ -34,7 +34,8 @@ type kubeEnv struct {
 	files string
 }
 
-func newKubeEnv(t *testing.T) *kubeEnv {
+// flags are further flags of the hub.
+func newKubeEnv(t *testing.T, flags ...string) *kubeEnv {
 	t.Helper()
 	w := &kubeEnv{t: t, files: t.TempDir()}
 	var err error
@@ -59,7 +60,7 @@ func newKubeEnv(t *testing.T) *kubeEnv {
 	ended := make(chan int, 1)
 	go func() {
 		args := []string{"hub", "--kubeconfig", w.path("account.kubeconfig"), "--members", w.path("members"), "--listen", "", "--lease", "3s"}
-		ended <- run(ctx, args, genericiooptions.NewTestIOStreamsDiscard(), nil)
+		ended <- run(ctx, append(args, flags...), genericiooptions.NewTestIOStreamsDiscard(), nil)
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -107,7 +107,10 @@ func answer(ctx context.Context, out io.Writer, engine *fleet.Engine, people []a
 	requests, err := engine.Run("web-v1").Requests(ctx)
 	for _, r := range requests {
 		for _, by := range people {
-			yes := stages.Command{Verb: stages.Decide, Name: r.Name, By: by, Decision: &approval.Decision{Verdict: approval.Approve, Binding: r.Binding}}
+			yes := stages.Command{
+				Verb: stages.Decide, Name: r.Name, By: by,
+				Decision: &approval.Decision{Verdict: approval.Approve, Binding: r.Binding},
+			}
 			if err := engine.Run("web-v1").Command(ctx, yes); err != nil {
 				fmt.Fprintln(out, err)
 			}

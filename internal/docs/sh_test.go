@@ -52,6 +52,16 @@ var shown = map[string]string{
 	"docs/howto/back-up-and-restore.md: $ psql --command='DROP SCHEMA slipway CASCADE' \"postgres://slipway@db-1/slipway\"":                                               dumps,
 	"docs/howto/back-up-and-restore.md: $ etcdctl snapshot save monday.etcd                    # with the endpoint and the certificates of the hub's etcd":                etcd,
 	"docs/howto/write-a-source.md: $ go test ./examples/source":                                                                                                           examples,
+	"docs/howto/approve-with-two-groups.md: $ kubectl apply -f placement.yaml -f strategy.yaml":                                                                           howTos,
+	"docs/howto/approve-with-two-groups.md: $ kubectl slipway approve web-1 --as ann --as-group sre --comment \"error rate is low\"":                                      howTos,
+	"docs/howto/approve-with-two-groups.md: $ go run ./examples/approvals":                                                                                                examples,
+	"docs/howto/drain-a-cluster.md: $ kubectl slipway cordon member1        # no further placement picks it; its objects stay":                                            howTos,
+	"docs/howto/drain-a-cluster.md: $ kubectl apply -f budget.yaml":                                                                                                       howTos,
+	"docs/howto/gate-by-prometheus.md: $ slipway hub --kubeconfig hub.kubeconfig --members members --prometheus http://prometheus.monitoring:9090":                        clusters,
+	"docs/howto/gate-by-prometheus.md: $ kubectl apply -f strategy.yaml":                                                                                                  howTos,
+	"docs/howto/roll-back.md: $ kubectl apply -f strategy.yaml":                                                                                                           howTos,
+	"docs/howto/roll-back.md: $ kubectl slipway rollback second --preview":                                                                                                howTos,
+	"docs/howto/roll-back.md: $ kubectl label clusterresourcesnapshot web-1-snapshot slipway.dev/irreversible=true":                                                       howTos,
 
 	"docs/embedding.md: $ slipway demo --data tutorial                    # kill it in the middle of a run, and start it again: it goes on": "it is killed in the middle; the tests of the command do that",
 }
@@ -64,6 +74,7 @@ const (
 	databases  = "it needs a database: TestAStoreInADatabase and TestTheExampleOnPostgreSQL of the command run such engines"
 	dumps      = "it needs a database: TestAStoreIsRestoredFromADump of backend/postgres runs the programs of PostgreSQL"
 	etcd       = "it needs the programs of etcd, which the tests do not have"
+	howTos     = "it needs a hub: TestTheHowTosOnAHub of the command runs the page on API servers"
 	examples   = "the tests of the example run it"
 	kinds      = "it needs Docker: the test of the page uses API servers instead, and the page says so"
 	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
