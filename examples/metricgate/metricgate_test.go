@@ -21,9 +21,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// gated is a stage whose clusters are selected by a label, and after which the value of a query
-// is at most limit five times, one a second; one that is more ends the run, and takes it back
-// where the strategy has a RollbackPolicy.
+// gated returns a stage of the clusters with a label. After the stage, five measurements of a query,
+// one a second, must be at most limit. A greater value ends the run, and rolls it back if the
+// strategy has a RollbackPolicy.
 func gated(tier, query string, limit float64) stages.Stage {
 	return stages.Stage{
 		Name: tier, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": tier}},
