@@ -215,156 +215,169 @@
 //
 // # Differences from KubeFleet
 //
-//   - Where defaults, limits and messages differ, package hub/manifests says. Of KubeFleet's own
-//     versions see Compatibility above.
-//   - A run without an index brings what is selected when it begins, always. The first run of
-//     KubeFleet 0.18 after a change brings the content before it, however late it is: it only
-//     begins to wait for further changes then.
-//   - Overrides are part of a snapshot. Snapshots that follow each other and differ in overrides
-//     alone are shown as one, by one object with one index, as in KubeFleet. A run of an index
-//     brings the last of them, with the overrides of that time; KubeFleet's brings the overrides
-//     of now. An override that is given another placement leaves the one before at once; in
-//     KubeFleet it stays there until that is reconciled for another reason.
-//   - An External placement whose applyStrategy becomes ReportDiff reports at once of the
-//     clusters that a run has come to; KubeFleet waits for the next run. After a change of the
-//     policy both wait for one; what a failed update left is told all the same.
-//   - A ResourcePlacement, with its ResourceEnvelopes, and a ResourceOverride are about kinds
+//   - Package hub/manifests lists the differences in defaults, limits and messages. The section
+//     Compatibility above is about the differences between KubeFleet's own versions.
+//   - A run without an index always brings the content that is selected when the run begins. In
+//     KubeFleet 0.18 the first run after a change brings the content from before the change,
+//     however late the run is created, because KubeFleet waits for further changes only from then
+//     on.
+//   - Overrides are part of a snapshot. Consecutive snapshots that differ only in overrides share
+//     one object and one index, as in KubeFleet. A run that names an index brings the last of
+//     these snapshots, with its frozen overrides; KubeFleet's run applies the current overrides.
+//     If an override is changed to name another placement, it stops affecting the old placement at
+//     once; in KubeFleet it affects the old placement until that is reconciled for another reason.
+//   - If the applyStrategy of an External placement becomes ReportDiff, the hub reports at once
+//     about the clusters that a run has reached; KubeFleet waits for the next run. After a change
+//     of the policy both wait for a run, but the hub still reports the objects that a failed
+//     update left.
+//   - A ResourcePlacement, its ResourceEnvelopes and a ResourceOverride may contain only kinds
 //     that the role edit may create: see above. KubeFleet's examples have roles and quotas in
-//     ResourceEnvelopes; have a ClusterResourcePlacement bring them, or allow them by
+//     ResourceEnvelopes: bring these by a ClusterResourcePlacement, or allow them by
 //     NamespaceRules.
-//   - What has a generateName and no name in an envelope is on no member, and in
-//     failedPlacements as FoundGenerateName; the rest is placed, as in KubeFleet. The cluster
-//     has not all of its snapshot, so it does not complete: a run waits for it, or fails by its
-//     progressDeadline, and a rolling update goes on as far as maxUnavailable. Of such objects a
-//     snapshot has room for 20, and one that would have nothing else is not taken; both are told
-//     by Scheduled.
-//   - applyStrategy.type ClientSideApply, the API's default, is carried out as server-side apply
-//     with force: fields of other managers stay, and a conflict is taken over as a client-side
-//     apply would. It takes what a server-side apply refuses, see apply.ClientSide, and an Event
-//     of the run, ObjectsAltered, names that. The field manager is not work-api-agent, as of
-//     KubeFleet's agent, and there is no annotation with what was applied last.
-//   - An approval counts only for a request that this hub made, and is bound to the run's UID,
-//     the plan and the attempt; the condition's lastTransitionTime is not read. One whose
-//     observedGeneration is not the request's does not count, and the request says so; one
-//     without any does, which KubeFleet ignores.
-//   - What a placement took over goes with it, or with its cluster, as in KubeFleet, but never a
-//     namespace that was there before and has objects of others in it, or of which the hub may
-//     not list every kind: see package backend/kube/member. Events with the reasons Released and
-//     ObjectsReleased name what stays, and why. deleteStrategy.propagationPolicy Abandon, which
-//     KubeFleet has in its API and does not carry out, leaves everything when the placement is
-//     deleted; DeleteCreated, which it does not have, deletes only what the placement created.
+//   - An object in an envelope that has a generateName and no name is applied to no member, and
+//     failedPlacements shows it with FoundGenerateName. The other objects are placed, as in
+//     KubeFleet. The cluster then lacks a part of its snapshot and does not complete: a run waits
+//     for the cluster, or fails at its progressDeadline, and a rolling update continues as far as
+//     maxUnavailable permits. A snapshot has room for 20 such objects, and a snapshot that would
+//     contain nothing else is not taken. The condition Scheduled reports both cases.
+//   - The hub carries out applyStrategy.type ClientSideApply, the API's default, as a server-side
+//     apply with force: it keeps the fields of other managers, and takes conflicting fields over
+//     as a client-side apply would. It also applies objects that a server-side apply refuses, see
+//     apply.ClientSide, and the Event ObjectsAltered of the run names them. The field manager is
+//     not work-api-agent, the manager of KubeFleet's agent, and no annotation stores the last
+//     applied object.
+//   - An approval counts only for a request that this hub made, and is bound to the run's UID, the
+//     plan and the attempt; the hub does not read the condition's lastTransitionTime. An approval
+//     with another observedGeneration than the request's does not count, and the request says so.
+//     An approval without observedGeneration counts; KubeFleet ignores it.
+//   - If a placement took an object over, the object is deleted with the placement, or when the
+//     placement leaves the cluster, as in KubeFleet. The hub never deletes a namespace that
+//     existed before if the namespace contains objects of others, or if the hub may not list every
+//     kind in it: see package backend/kube/member. The Events Released and ObjectsReleased name
+//     the remaining objects and the reason. deleteStrategy.propagationPolicy Abandon, which is in
+//     KubeFleet's API but has no effect there, leaves all objects when the placement is deleted.
+//     DeleteCreated, which KubeFleet does not have, deletes only the objects that the placement
+//     created.
 //   - Members have no agent and no namespace of their own on the hub (fleet-member-NAME in
 //     KubeFleet), and there are no ClusterProfiles.
-//   - Nothing on a member is owned by an AppliedWork, and there is no Work on the hub: what a
-//     placement applied is in a record of the hub's on the member, see package fleet.
-//   - An object that is twice in envelopes is placed once, and Duplicated in failedPlacements,
-//     as in KubeFleet. Here a selected object is placed, or else that of the first envelope by
-//     name and the first key in it, in KubeFleet by the order of their JSON. An object of
-//     another scope is WrongScope there, and the others are placed; KubeFleet places nothing on
-//     such a cluster, and says SyncWorkFailed.
-//   - The objects of a snapshot are for people to read and show no value of a Secret. Content
-//     with large Secrets may take fewer of these objects than in KubeFleet.
-//   - revisionHistoryLimit counts beside it the snapshots that clusters have or had before the
-//     last run, which a rollback brings back, and those of runs that failed.
-//   - A cluster with objects of kinds that KubeFleet does not track is available once they are,
-//     by the health rules of this hub, and the unavailablePeriodSeconds of custom resources are
-//     over; KubeFleet says NotAllWorkAreAvailabilityTrackable at once.
-//   - An object is of one placement, whatever allowCoOwnership says, which is about owners on
-//     the member, as in KubeFleet. The second placement's other objects are applied, and that
-//     one is tried again every minute, so it comes within that after it was given up.
-//     allowCoOwnership counts for updates that begin after it was changed.
-//   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot,
-//     decision or applyStrategy. maxSurge means nothing here: nothing moves between clusters. So
-//     a change of applyStrategy takes the place of the update that is under way, and reaches
-//     clusters at the pace of maxUnavailable, where KubeFleet changes it for all of them at
-//     once. Members that no update was to reach before have nothing that could become
-//     unavailable: they are brought up at once, at most 1000 at a time, beside the
-//     maxUnavailable that are updated, and neither waits for the other. KubeFleet, too, places
-//     them at once, and counts those that are not available yet against maxUnavailable. An
-//     update that takes the place of another one does not count a cluster that still fails from
-//     that, unless it comes to it first, by name: KubeFleet updates those that are not available
-//     before others, and counts them.
-//   - A PersistentVolumeClaim that is Pending, also one that waits for its first consumer, is
-//     not available; KubeFleet does not track it.
+//   - The hub has no Works, and objects on members have no AppliedWork as their owner: a record of
+//     the hub on the member lists the objects that a placement applied, see package fleet.
+//   - An object that occurs twice in envelopes is placed once, and failedPlacements shows it as
+//     Duplicated, as in KubeFleet. The hub places the selected object, if there is one, and
+//     otherwise the object in the first envelope by name, at the first key; KubeFleet decides by
+//     the order of their JSON. An object that does not fit the scope of its envelope is shown as
+//     WrongScope, and the others are placed; KubeFleet places nothing on such a cluster, and
+//     reports SyncWorkFailed.
+//   - The objects that show a snapshot are for people, and contain no values of Secrets. Therefore
+//     a snapshot with large Secrets may need fewer of these objects than in KubeFleet.
+//   - In addition to the newest revisionHistoryLimit snapshots, the hub keeps the snapshots that
+//     clusters have, or had before the last run, because a rollback restores these, and the
+//     snapshots of failed runs.
+//   - If a cluster has objects of kinds that KubeFleet does not track, the cluster is available
+//     once these objects are healthy by the rules of this hub and unavailablePeriodSeconds have
+//     passed for its custom resources. KubeFleet reports NotAllWorkAreAvailabilityTrackable at
+//     once.
+//   - An object belongs to one placement, whatever allowCoOwnership says: that field is about
+//     owners on the member, as in KubeFleet. If a second placement selects the object, the hub
+//     applies the other objects of that placement and retries this one every minute, so the second
+//     placement gets the object within a minute after the first placement released it. A change of
+//     allowCoOwnership affects updates that begin later.
+//   - For strategy RollingUpdate the hub starts a run with one stage for each new snapshot,
+//     decision or applyStrategy. maxSurge has no effect, because nothing moves between clusters. A
+//     change of applyStrategy therefore replaces the update that is under way, and reaches the
+//     clusters at the pace of maxUnavailable; KubeFleet changes it for all clusters at once.
+//     Members that no earlier update selected have nothing that could become unavailable. The hub
+//     updates up to 1000 of them immediately, in addition to the maxUnavailable other members, and
+//     neither part waits for the other. KubeFleet, too, updates them immediately, but counts those
+//     that are not available yet against maxUnavailable. If an update replaces another one, it
+//     does not count a cluster that still fails because of the old update, unless the order of
+//     names leads to that cluster first; KubeFleet updates the clusters that are not available
+//     before the others, and counts them.
+//   - A PersistentVolumeClaim that is Pending is not available, even if it waits for its first
+//     consumer; KubeFleet does not track it.
 //   - A ClusterResourceOverride whose selector has the scope NamespaceOnly or
-//     NamespaceWithResourceSelectors is refused: KubeFleet reads it, and changes everything in
-//     the Namespace all the same.
+//     NamespaceWithResourceSelectors is refused. KubeFleet accepts the scope, but still changes
+//     everything in the Namespace.
 //   - An override may have a priority, and overrides of different priorities may select the same
-//     object, which KubeFleet refuses. Its versions are shown as snapshots, which stay, be they
-//     more than ten, while a snapshot that may be rolled out has frozen them, also after the
-//     override. A run brings the overrides of its snapshot's time, so a rollback brings them
-//     back. The lists of a status name those of which a rule selects the cluster by its labels
-//     as they are now, with at most 128 KiB of names.
+//     object; KubeFleet refuses that. The versions of an override are shown as snapshots. A
+//     version that is frozen in a snapshot stays as long as that snapshot can be rolled out, even
+//     if there are more than ten versions or the override is deleted. A run applies the overrides
+//     of its snapshot, so a rollback restores them. The lists in a status name the overrides with
+//     a rule that selects the cluster by its current labels, with at most 128 KiB of names.
 //   - A ResourceOverride that names its placement without a scope changes the
 //     ClusterResourcePlacement and the ResourcePlacement of its namespace that have the name. In
-//     KubeFleet the scope is Cluster by default, so that such an override has no effect on a
-//     ResourcePlacement, and nothing says so. If the scope is Cluster and only a
-//     ResourcePlacement of the namespace has the name, an Event PlacementNotFound of the
-//     override names the remedy.
-//   - Nothing runs on a member: the hub asks its API server every 2 minutes, whatever
-//     spec.heartbeatPeriodSeconds says, every 30 seconds while it does not answer, and writes
-//     conditions Joined and Healthy, and agentStatus as the agent would, with the time of the
-//     last answer as its heartbeat. What does not answer for a moment is picked as before. A
-//     member whose Healthy has been False for 5 minutes, or that answered last 5 minutes ago, as
-//     in KubeFleet, takes no new placement, and neither does one that was not reached within a
-//     minute of the first try, whose Joined is False from then on until it is. What it has
-//     already it keeps.
-//   - The hub measures members every 10 minutes, where they let it list nodes and pods:
-//     kubernetes-fleet.io/node-count, and cpu and memory in resourceUsage, as KubeFleet's agent
-//     without a provider. A field that another client writes is left to it. What is available is
-//     not known of members of more than 2,000 pods; KubeFleet counts the first 100.
-//   - Namespaces are collected with Config.MemberNamespaces, not by an agent's flag, 200 of a
-//     member, also when a placement that selects namespaces has come to it or gone. A
-//     ResourcePlacement does not pick a further member that has not its namespace; what is there
-//     already stays when the namespace goes, where KubeFleet takes it away with the next
-//     decision. The values of status.namespaces are empty, because there is no Work.
-//   - reportBackStrategy: destination WorkAPI is accepted and has no effect, because there are
-//     no Work objects; an Event of the placement says so, as it does where OriginalResource has
-//     more than one cluster to report; KubeFleet logs that. A status is written to the object
-//     that the cluster got a copy of, not to another one of its name, and also where another
-//     object of the placement is not applied. The hub has the right to write that of workloads;
-//     for others see hub/manifests/rbac/hub.yaml.
-//   - There is a definition of Work for tools that read Works, and no Work: one that is created
-//     is refused. Objects on members have no AppliedWork as their owner.
-//   - A PickN policy that is edited keeps the clusters that still match it. KubeFleet scores all
-//     clusters again, and prefers those that are placed only among equals.
-//   - An eviction is not executed while a staged run of the placement has not ended, and
-//     Executed names the run: its plan is frozen, and would bring to the cluster again what was
-//     just taken away. KubeFleet evicts, which fails the run. After an eviction the runs before
-//     it are not rolled back any more.
-//   - An eviction from a PickFixed placement is accepted, and answered by Valid False.
-//     KubeFleet's webhook does not let it be created, which ends kubectl fleet draincluster at
-//     the first such placement.
-//   - The observationTime of a drift or a diff is when the cluster was last compared, which a
-//     watch on the cluster asks for when something changes. KubeFleet's agent compares what
-//     differs over and over, after 5 seconds at first and 15 minutes in the end.
-//   - A ClusterResourcePlacementStatus has nothing of objects and overrides outside of its
-//     namespace, and no messages of what is not True: KubeFleet's has all but the values of
-//     differences. In earlier versions its sourceStatus was statusReplica.
-//   - A cluster that is being evicted, or cleaned for another reason, does not count as
-//     available for a budget. In KubeFleet it does until its resources are gone, so that
-//     evictions which come together may take more than the budget allows.
-//   - A ClusterResourceBinding has its cluster and its state, and neither snapshots nor
-//     conditions, which the status of the placement has: it seldom changes. Deleting one evicts
-//     nothing; it is made again.
-//   - A member has its name in the label kubernetes-fleet.io/member-name for policies, stages
-//     and overrides from the moment its MemberCluster is there; the hub writes it on the object,
-//     too, over any other value.
-//   - Policies use taints, health and properties of a MemberCluster, whichever client wrote
-//     them. Why a cluster was picked or not is told of all clusters, up to 1000, and in words of
-//     Slipway's own.
-//   - A strategy may have rollback and progressDeadline, its stages maxFailures; a run may have
-//     the state Rollback. Without them clusters are tried without end, and nothing is taken
-//     back.
-//   - An override that cannot be applied on a member, or makes an object that no member can
-//     read, holds its snapshot back everywhere, not on that member alone. Under RollingUpdate
-//     the conditions Overridden or WorkSynchronized of the clusters concerned say why, as
-//     KubeFleet's: of those that have nothing yet, and of as many others as are updated at a
-//     time. A staged run is not begun, and its condition Initialized names them.
-//   - failedPlacements are what this hub saw of the last update of a cluster, and once that is
-//     done what is held back since, as with FoundDrifts, with 64 KiB for all of a placement. Of
-//     the updates, another hub that takes over knows those of clusters that are in flight.
-//   - A status lists at most Config.Listed clusters, those in trouble first, and counts all. A
-//     run's has a summary, its state, stage and times, and in message why it does not go on:
-//     columns of kubectl get -o wide, which lists are made of.
+//     KubeFleet the default scope is Cluster, so such an override has no effect on a
+//     ResourcePlacement, and nothing reports that. If the scope is Cluster and only a
+//     ResourcePlacement of the namespace has the name, the Event PlacementNotFound of the override
+//     names the remedy.
+//   - Nothing runs on a member. The hub asks its API server every 2 minutes, whatever
+//     spec.heartbeatPeriodSeconds says, and every 30 seconds while the server does not answer. The
+//     hub writes the conditions Joined and Healthy, and agentStatus as the agent would, with the
+//     time of the last answer as the heartbeat. A short interruption does not prevent a policy
+//     from picking the member. If Healthy has been False for 5 minutes, or the last answer is 5
+//     minutes old, the member gets no new placement, as in KubeFleet. A member that was not
+//     reached within a minute of the first attempt gets none either, and its Joined is False until
+//     it is reached. Members keep the objects that they have already.
+//   - The hub measures members every 10 minutes if they let it list nodes and pods: it writes
+//     kubernetes-fleet.io/node-count, and cpu and memory in resourceUsage, like KubeFleet's agent
+//     without a provider. It leaves fields alone that another client writes. For members with more
+//     than 2,000 pods the available resources are unknown; KubeFleet counts the first 100 pods.
+//   - Config.MemberNamespaces, not a flag of an agent, makes the hub collect up to 200 namespaces
+//     of each member; it also collects them after a placement that selects namespaces has reached
+//     or left the member. A ResourcePlacement does not pick an additional member that lacks its
+//     namespace. If the namespace disappears from a member, the objects stay; KubeFleet removes
+//     them with the next decision. The values of status.namespaces are empty, because there are no
+//     Works.
+//   - reportBackStrategy with the destination WorkAPI is accepted and has no effect, because there
+//     are no Works; an Event of the placement says so. An Event also says so if OriginalResource
+//     would report more than one cluster; KubeFleet only logs that. The hub writes a status only
+//     to the object that the cluster got a copy of, not to a later object of the same name, even
+//     if another object of the placement is not applied. The hub has the right to write the status
+//     of workloads; for other kinds see hub/manifests/rbac/hub.yaml.
+//   - The kind Work is defined for tools that read Works, but the hub refuses to let a Work be
+//     created.
+//   - If a PickN policy is edited, the clusters that still match stay. KubeFleet scores all
+//     clusters again, and prefers placed clusters only if scores are equal.
+//   - An eviction is not executed while a staged run of the placement has not ended, and Executed
+//     names the run: the plan of the run is frozen and would bring the objects to the cluster
+//     again. KubeFleet evicts, which makes the run fail. Runs before an eviction can no longer be
+//     rolled back.
+//   - An eviction from a PickFixed placement is accepted, and its condition Valid is False.
+//     KubeFleet's webhook refuses to create it, which ends kubectl fleet draincluster at the first
+//     such placement.
+//   - The observationTime of a drift or a diff is the time of the last comparison of the cluster.
+//     A watch on the cluster requests a comparison when something changes. KubeFleet's agent
+//     repeats the comparison while there are differences, after 5 seconds at first and every 15
+//     minutes in the end.
+//   - A ClusterResourcePlacementStatus contains nothing about objects and overrides outside its
+//     namespace, and no messages of conditions that are not True; KubeFleet's contains everything
+//     except the values of differences. Earlier versions of this hub named its field sourceStatus
+//     statusReplica.
+//   - A cluster that is being evicted, or cleaned for another reason, does not count as available
+//     for a budget. In KubeFleet it counts until its resources are gone, so that simultaneous
+//     evictions may take more clusters than the budget allows.
+//   - A ClusterResourceBinding contains its cluster and its state. It seldom changes, because
+//     snapshots and conditions are in the status of the placement instead. Deleting a binding
+//     evicts nothing, and the hub makes it again.
+//   - From the creation of a MemberCluster on, policies, stages and overrides see the name of the
+//     member in the label kubernetes-fleet.io/member-name. The hub also writes the label to the
+//     object, and replaces any other value.
+//   - Policies use taints, health and properties of a MemberCluster, whichever client wrote them.
+//     The status gives the reason why a cluster was picked or not for all clusters, up to 1000, in
+//     Slipway's own words.
+//   - A strategy may have rollback and progressDeadline, its stages may have maxFailures, and a
+//     run may have the state Rollback. Without them, the hub retries clusters without limit and
+//     rolls nothing back.
+//   - If an override cannot be applied on one member, or makes an object that no member can read,
+//     its snapshot is held back on all members. Under RollingUpdate, the conditions Overridden or
+//     WorkSynchronized of the affected clusters give the reason, as in KubeFleet, for all clusters
+//     that have nothing yet and for as many other clusters as are updated at a time. A staged run
+//     does not begin, and its condition Initialized names the clusters.
+//   - failedPlacements shows the failures that this hub saw in the last update of a cluster. After
+//     that update it shows the objects that have been held back since, for example with
+//     FoundDrifts. It has at most 64 KiB for all clusters of a placement. A hub that takes over
+//     knows only the updates of clusters that are in flight.
+//   - A status lists at most Config.Listed clusters, clusters in trouble first, and counts all
+//     clusters. The status of a run has a summary with its state, stage and times, and a message
+//     with the reason why the run does not continue; kubectl get -o wide shows both as columns.
 package hub
