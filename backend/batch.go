@@ -17,12 +17,11 @@ type Write struct {
 // [WriteAll].
 type Batcher interface {
 	Store
-	// WriteAll makes the writes one after the other, as Put and Delete would,
-	// and stops at the first that fails. It returns the revisions of those it
-	// made, zero for a deletion, and the error of the one that failed. After an
-	// error that is not ErrConflict, ErrNotFound or ErrPermanent more of them,
-	// from the first on that has no revision, may have been made, in order.
-	// WriteAll does not keep the values.
+	// WriteAll makes the writes one after the other, as Put and Delete would, and stops at the
+	// first write that fails. It returns the revisions of the writes before the failed one, zero
+	// for a deletion, and the error of the failed write. After an error that is not ErrConflict,
+	// ErrNotFound or ErrPermanent, further writes may have been made: a prefix of the writes
+	// without a returned revision, in order. WriteAll does not keep the values.
 	WriteAll(ctx context.Context, writes []Write) ([]Revision, error)
 }
 

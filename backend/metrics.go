@@ -5,22 +5,22 @@ import (
 	"time"
 )
 
-// MetricProvider answers questions that have numbers as their answer, for the checks of a strategy:
-// a Prometheus server, an HTTP service, a query of a host's own.
+// MetricProvider returns the numbers that the checks of a strategy compare: from a Prometheus
+// server, an HTTP service, or a host's own source.
 //
 // Measure is called concurrently, at most 16 calls at a time by one engine, with a deadline. A
-// panic counts as an error. It may be asked the same again, after a crash and by another engine.
-// Its error becomes part of the run, of its events and of its status, where everybody who may see
-// the run reads it: it has neither secrets nor addresses with them.
+// panic counts as an error. The engine may repeat a query, and after a crash another engine may
+// repeat it. The error becomes part of the run, its events and its status, which every reader of
+// the run sees: it must contain neither secrets nor addresses that contain secrets.
 type MetricProvider interface {
-	// Measure returns the results of a query: none where there is nothing to be measured. A check
-	// wants one result, or one for each cluster, by a label.
+	// Measure returns the results of a query, or none if there is nothing to measure. A check
+	// expects one result, or one result for each cluster, distinguished by a label.
 	Measure(ctx context.Context, q MetricQuery) ([]Sample, error)
 }
 
-// MetricQuery is a question to a [MetricProvider].
+// MetricQuery is a query for a [MetricProvider].
 type MetricQuery struct {
-	// Text is in the language of the provider. Its author is that of a strategy, who may be a
+	// Text is in the language of the provider. The author of the strategy wrote it, and may be a
 	// tenant.
 	Text string
 	// Window is the time since the last change of the subject of the query, at least 1 s, rounded

@@ -34,7 +34,7 @@ const (
 // Class is the kind of a difference.
 type Class string
 
-// The classes of differences. Those that Partial reports come first.
+// The classes of differences. The classes that Partial reports come first.
 const (
 	// Changed fields have another value on the member.
 	Changed Class = "Changed"

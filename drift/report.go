@@ -95,7 +95,8 @@ func distinct(sorted []*compare.Finding) []*compare.Finding {
 	return out
 }
 
-// covered reports whether b says nothing that a, which is before it, does not.
+// covered reports whether finding b adds no information to a. a comes before b in the order of
+// paths.
 func covered(a, b *compare.Finding) bool {
 	if len(a.Path) > len(b.Path) || a.Side() != b.Side() {
 		return false

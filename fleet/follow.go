@@ -545,8 +545,8 @@ func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 	return errors.New("the watch ended")
 }
 
-// hasNews reports whether a record commits unread events, or changes whether following a single run
-// is over.
+// hasNews reports whether a record commits unread events, or decides that the follower of a single
+// run ends.
 func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	rec, err := f.e.store.Get(ctx, key)
 	if state.IsNotFound(err) {

@@ -165,8 +165,8 @@ func rollbackIn(rec *record.Placement, rr *record.Run) Rollback {
 	return out
 }
 
-// rollbackRun returns the record of the run by that rolls back the run of a UID, or nil if it was
-// deleted.
+// rollbackRun returns the record of the rollback run with the name by, or nil if it was deleted.
+// uid is the UID of the run that it rolls back.
 func rollbackRun(ctx context.Context, st *state.State, uid, by string) (*record.Run, error) {
 	rr, _, err := st.Run(ctx, by)
 	switch {

@@ -73,8 +73,9 @@ func ruleOf(r *reading) kindRule {
 var known = map[string]struct { //nolint:gochecknoglobals // a table that nothing writes
 	// positive conditions must be True; others must not be.
 	positive bool
-	// final conditions say that waiting does not help: True if negative, and False if positive,
-	// where Unknown is well.
+	// final conditions say that waiting does not help: a negative condition if it is True, and a
+	// positive one if it is False. An Unknown positive condition that is final does not count
+	// against the object.
 	final bool
 }{
 	"Accepted": {positive: true}, "Available": {positive: true}, "Established": {positive: true}, "Healthy": {positive: true},

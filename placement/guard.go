@@ -79,8 +79,8 @@ type verdict struct {
 	guard *guard
 	// rule is the override and the rule that are being applied.
 	rule string
-	// refusal is the error of the guard now, or nil; told is the same with the operation that caused
-	// it.
+	// refusal is the current error of the guard, or nil; told is this error with the operation
+	// that caused it.
 	refusal, told error
 }
 

@@ -8,7 +8,7 @@ import (
 	"fmt"
 )
 
-// digestDomain keeps the digest of a plan apart from that of anything else.
+// digestDomain separates digests of plans from digests of other data.
 const digestDomain = "slipway plan 1\n"
 
 // digestChunk is about how many bytes of a plan are hashed at a time: one cluster is too few to be quick.

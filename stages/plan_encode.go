@@ -16,11 +16,11 @@ import (
 const (
 	// planFormat is the format of a header and of a page, and the newest that is read.
 	planFormat = 1
-	// pageRows is how many clusters, and how many revisions, a page has at
-	// most, pageBytes how long it is at most.
+	// pageRows is the maximum number of clusters, and of revisions, in a page. pageBytes is the
+	// maximum size of a page.
 	pageRows  = 1000
 	pageBytes = 128 << 10
-	// pageFrame bounds what a page has around its rows.
+	// pageFrame is the maximum size of a page without its rows, in bytes.
 	pageFrame = 256
 )
 
@@ -102,8 +102,8 @@ func (c *PlannedCluster) row() string {
 	return string(append(b, c.UID...))
 }
 
-// rowBytes bounds how long a row is as JSON, with what separates it from the next: a byte is written as at most
-// six.
+// rowBytes returns an upper bound for the length of a row as JSON, including its separator: JSON
+// needs at most six bytes for a byte.
 func rowBytes(row string) int {
 	n := len(row) + len(`"", `)
 	for i := range len(row) {
@@ -212,7 +212,8 @@ func decodeCluster(row string) (c PlannedCluster, err error) {
 	return c, nil
 }
 
-// compare encodes the plan again: JSON has several spellings of the same.
+// compare encodes the plan again and compares the result, because JSON can spell the same value in
+// several ways.
 func (p *Plan) compare(header []byte, pages [][]byte) error {
 	h, again := p.Encode()
 	if !bytes.Equal(header, h) {

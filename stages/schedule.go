@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Next returns the next time of the schedule after a moment, in UTC: one that
-// is at that very moment is over.
+// Next returns the first time of the schedule that is later than the given time, in UTC. It never
+// returns the given time itself.
 func (s *Schedule) Next(after time.Time) time.Time {
 	offset, _ := parseOffset(s.Offset)
 	clock, _ := parseClock(s.Time)

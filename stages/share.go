@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// checkShares checks the stages that take of what is left.
+// checkShares checks the stages with a share of the remaining clusters, or with the rest.
 func checkShares(at *field.Path, stages []Stage, unassigned Unassigned) (errs field.ErrorList) {
 	rest := -1
 	for i := range stages {
@@ -38,7 +38,7 @@ func checkShares(at *field.Path, stages []Stage, unassigned Unassigned) (errs fi
 	return errs
 }
 
-// checkShare checks what does not go together with a share or the rest.
+// checkShare refuses fields that contradict a share or the rest.
 func (s *Stage) checkShare(at *field.Path) (errs field.ErrorList) {
 	if s.Take != nil && s.Rest {
 		errs = append(errs, field.Forbidden(at.Child("take"), "a stage takes a share or has the rest: leave take or rest out"))

@@ -13,9 +13,9 @@ type State string
 // Superseded.
 const (
 	NotStarted State = "NotStarted"
-	// Pending: a run waits for another run, or a gate for its condition. A cluster is
-	// Pending if it is outside its window, if it could not be reached before anything was
-	// sent to it, or if it is to be retried.
+	// Pending: a run waits for another run, or a gate for its condition. A cluster is Pending if
+	// it is outside its window, if it could not be reached before anything was sent to it, or if
+	// it waits for a retry.
 	Pending   State = "Pending"
 	Running   State = "Running"
 	Stopping  State = "Stopping"

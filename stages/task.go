@@ -67,7 +67,7 @@ func checkTask(at *field.Path, t *Task, when approval.When) field.ErrorList {
 	return errs
 }
 
-// checkTaskFields refuses what belongs to a task of another type.
+// checkTaskFields refuses fields that belong to another type of task.
 func checkTaskFields(at *field.Path, t *Task) field.ErrorList {
 	var errs field.ErrorList
 	if t.Type == TimedWait && t.Approval != nil {

@@ -3,9 +3,9 @@
 //
 // [Frame] draws a [Model], which is a stored run at a moment, as text with a width and a height.
 // It is a pure function, and a host with its own page or log may call it. [Run] is the program
-// around it: it reads a [Source], which a *fleet.Engine is, until the run, and its rollback run
-// if there is one, has ended. On a terminal it draws. Elsewhere it prints one line for each event
-// in the form of [Line], without folding and colours.
+// around it: it reads a [Source], for example a *fleet.Engine, until the run and its rollback run,
+// if any, have ended. On a terminal it draws. Elsewhere it prints one line for each event in the
+// form of [Line], without folding and colours.
 //
 // # The content of a frame
 //

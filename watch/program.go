@@ -65,7 +65,7 @@ type Options struct {
 	// Over reports whether watching may end; nil waits until the run and its rollback run, if there
 	// is one, have ended.
 	Over func(*fleet.Status) bool
-	// Left describes the run after the watch is left by q; "the run goes on" if it is empty.
+	// Left is the message about the run after q ends the watch; empty means "the run goes on".
 	Left string
 }
 

@@ -47,8 +47,8 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 // this store.
 func (s *Store) mark() string { return "slipway " + s.id }
 
-// epochOf reports whether the server of a connection was checked, and whether in the current
-// epoch.
+// epochOf reports in checked whether the server of a connection was ever checked, and in now
+// whether it was checked in the current epoch.
 func (s *Store) epochOf(c *pgx.Conn) (checked, now bool) {
 	epoch, checked := c.PgConn().CustomData()[s.mark()].(int64)
 	return checked, checked && epoch == s.epoch.Load()

@@ -146,7 +146,7 @@ func (s *Store) put(p *put) error {
 }
 
 // sendOn sends puts, and the puts that queue up in the meantime. The transactions share a
-// goroutine, because its stack has already grown to the size that one needs.
+// goroutine, because its stack has already grown to the size that a transaction needs.
 func (s *Store) sendOn(puts []*put) {
 	for len(puts) > 0 {
 		puts = s.inTurn(len(puts), func() { s.together(puts) })

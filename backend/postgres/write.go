@@ -216,8 +216,8 @@ func (b *batch) made(yield func(key string, a ack)) {
 	}
 }
 
-// newBatch returns the writes before the first one that certainly fails by the content of the
-// batch alone, and its error.
+// newBatch returns a batch of the writes before the first write that must fail whatever the
+// database contains, and the error of that write.
 func newBatch(writes []backend.Write) (*batch, error) {
 	b := &batch{}
 	before := map[string]backend.Write{} // the last write of a key

@@ -99,7 +99,7 @@ func carryOut(ctx context.Context, file, version string, clusters []string, upda
 	for in := (stages.Input{Unwatched: true}); !s.Run.IsEnded(); {
 		in.Now = time.Now()
 		ready := step.Step(s.Plan, s.Run, in)
-		if ready.Err != nil { // the run is not one of the plan
+		if ready.Err != nil { // the run does not belong to the plan
 			return "", ready.Err
 		}
 		in, s.Run = stages.Input{}, ready.Run

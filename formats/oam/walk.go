@@ -234,7 +234,7 @@ func (w *walk) phase(s *Step, u *unit) (phase, reason, message string) {
 	}
 }
 
-// waits says what a step waits for that has suspended the workflow.
+// waits returns the message of a step that suspends the workflow, or "" for other steps.
 func (s *Step) waits() string {
 	switch {
 	case s.Type == DeployStep && s.Deploy.Manual:

@@ -111,8 +111,8 @@ func selectorsOf(items []snapshot.Item) iter.Seq2[placement.ObjectSelector, stri
 	}
 }
 
-// overrides returns the overrides. Problems has an error for each override that cannot be read;
-// such an override may concern any placement.
+// overrides reads all overrides of the hub. problems has an error for each override that cannot be
+// read; such an override may concern any placement.
 func (s *survey) overrides() (all []kubefleet.Override, problems error) {
 	for _, gvr := range bothScopes(api.OverrideKind) {
 		for _, obj := range s.declared[gvr] {

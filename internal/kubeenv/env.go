@@ -98,7 +98,7 @@ func (e *Env) onFreePort(what string, start func(port int) (*process, error)) er
 	return taken
 }
 
-// etcdArgs trade safety from a loss of power, which no test has, for speed.
+// etcdArgs make etcd fast and unsafe if the machine loses power, because no test depends on that.
 func (e *Env) etcdArgs(peer int) []string {
 	peerURL := "http://" + address(peer)
 	return []string{

@@ -141,7 +141,7 @@ func (p *process) whileAlive(ctx context.Context) (context.Context, context.Canc
 	return ctx, cancel
 }
 
-// exit is how a child ended, which a status of 0 is no error for.
+// exit returns the error of a child that ended, also for exit status 0.
 func exit(err error) error {
 	if err == nil {
 		return errors.New("exit status 0")

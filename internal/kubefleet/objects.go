@@ -70,7 +70,7 @@ func (o *object) get(ctx context.Context) (*unstructured.Unstructured, error) {
 	return o.client().Get(ctx, o.name, metav1.GetOptions{})
 }
 
-// await returns when the object is as it should be, as a watch tells, or after a time.
+// await watches the object until done accepts it. It fails after the duration within.
 func (o *object) await(ctx context.Context, within time.Duration, what string, done func(*unstructured.Unstructured) bool) error {
 	limited, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

@@ -112,7 +112,8 @@ func slipway(file string) *peer {
 		if err := os.WriteFile(admin, s.hub.Kubeconfig(), 0o600); err != nil {
 			return nil, err
 		}
-		// The setting of the version that is measured beside it, so that the objects are the same.
+		// Slipway uses the compatibility setting of the KubeFleet version in the comparison, so
+		// that both have the same objects.
 		if out, err := exec.CommandContext(ctx, file, "hub", "install", "--kubeconfig", admin, "--compatibility", "v0.18").CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("hub install: %w: %s", err, out)
 		}
@@ -193,8 +194,8 @@ func kubectl(ctx context.Context, s *kubeenv.Server, input string, args ...strin
 	return nil
 }
 
-// begin starts programs, whose output goes to files in dir. Each that ends is told to ended; wait
-// returns once all have.
+// begin starts programs and writes their output to files in dir. It calls ended for each program
+// that ends; wait returns once all programs have ended.
 func begin(programs []*exec.Cmd, dir string, ended func(error)) (wait func(), err error) {
 	var all sync.WaitGroup
 	for i, p := range programs {

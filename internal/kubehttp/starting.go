@@ -83,8 +83,8 @@ func repeated(r *http.Request) (*http.Request, bool) {
 	return again, err == nil
 }
 
-// lacksRight reports whether the body of a refusal, in JSON or Protocol Buffers, is of an API
-// server's authorizers. Their refusals name the user.
+// lacksRight reports whether an API server's authorizers wrote the body of a refusal, in JSON or
+// Protocol Buffers. Their refusals name the user.
 func lacksRight(body []byte) bool { return bytes.Contains(body, []byte("forbidden: User ")) }
 
 // isReady reports whether the API server has read the roles. /readyz answers that to every user by

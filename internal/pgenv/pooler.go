@@ -42,7 +42,8 @@ type Pooler struct {
 	done <-chan struct{}
 }
 
-// Pooler starts a PgBouncer before the server, with so many connections to that.
+// Pooler starts a PgBouncer in front of the server, with the given number of connections to the
+// server.
 func (s *Server) Pooler(connections int) (*Pooler, error) {
 	program, err := poolerProgram()
 	if err != nil {

@@ -43,7 +43,8 @@ func (a *account) own(name string) error {
 	return os.Chown(name, int(a.uid), int(a.gid))
 }
 
-// as has the account run the program, which is told when this process ends, however that happens.
+// as makes the account run the program. If tie is set, the program ends when this process ends,
+// for any reason.
 func (a *account) as(c *exec.Cmd, tie bool) {
 	c.SysProcAttr = &syscall.SysProcAttr{}
 	if a != nil {

@@ -15,7 +15,7 @@ import (
 	"strings"
 )
 
-// sentence is one sentence of a file. The line is that of the comment or block that has it.
+// sentence is one sentence of a file. line is the line of the comment or block that contains it.
 type sentence struct {
 	file string
 	line int
@@ -25,7 +25,7 @@ type sentence struct {
 // texts are the sentences of a repository.
 type texts struct {
 	comments, tests, documents, errors []sentence
-	// lines counts the lines of comments, wide those with more than widest columns.
+	// lines counts the lines of comments, and wide counts the lines with more than widest columns.
 	lines, wide int
 }
 

@@ -165,8 +165,8 @@ func (s *scenario) aside(ctx context.Context, env *environment.Environment) {
 	}
 }
 
-// clockRand draws when and how the clocks of a process of the scenario jump; nil is
-// that they are right, as in every other scenario.
+// clockRand returns the random source for the jumps of the clocks in a process of the scenario. It
+// returns nil in half of the scenarios: there the clocks are right.
 func (s *scenario) clockRand() *rand.Rand {
 	if s.draw("clocks")%2 == 0 {
 		return nil

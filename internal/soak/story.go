@@ -241,7 +241,7 @@ func refusedStep(run, stage string) act {
 	}}
 }
 
-// tidyStep waits until nothing is left that runs which have ended needed.
+// tidyStep waits until the records that only active runs need are deleted.
 func tidyStep() act {
 	return act{"tidy", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		left, err := leftovers(ctx, env)

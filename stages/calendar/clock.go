@@ -57,7 +57,7 @@ func wallClock(t time.Time, loc *time.Location) time.Time {
 // instant returns the first instant when the clocks of loc show a wall time or a later one. It
 // does not decrease when wall increases.
 func instant(wall time.Time, loc *time.Location) time.Time {
-	// No zone is that far from UTC, so the clocks have not reached wall then.
+	// No zone is 36 hours from UTC, so the clocks have not reached wall at t.
 	t := wall.Add(-36 * time.Hour)
 	for {
 		local := t.In(loc)

@@ -12,14 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Kind says of what a list of checks is.
+// Kind is the place of a list of checks in a strategy.
 type Kind int
 
 // The kinds of checks.
 const (
 	// OfGate: before or after a stage or a group.
 	OfGate Kind = iota
-	// OfStage: for as long as a stage goes on.
+	// OfStage: measured while a stage runs.
 	OfStage
 	// OfClusters: for each cluster of a stage.
 	OfClusters

@@ -38,8 +38,8 @@ type worker struct {
 	due  time.Duration
 	// answer is the result of the running call.
 	answer stages.Observation
-	// wait is the delay before the next attempt to reach the cluster, delay was the delay before the
-	// first.
+	// wait is the delay before the next attempt to reach the cluster; delay is the delay before
+	// the first attempt.
 	wait, delay time.Duration
 	last        stages.Observation
 	// gone reports whether it has nothing more to do, although the run may still need it.

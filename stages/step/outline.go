@@ -247,7 +247,7 @@ func (d *deriver) unfinished(gr *runstate.GroupRun, out *stages.GroupOutline) st
 	}
 }
 
-// isOpen reports whether an open gate is of the type or stands before the clusters.
+// isOpen reports whether a pending gate has the type or stands before the clusters.
 func isOpen(gates []runstate.Gate, typ stages.TaskType) bool {
 	for i := range gates {
 		if g := &gates[i]; g.State == stages.Pending && (g.Type == typ || g.When == approval.Before) {

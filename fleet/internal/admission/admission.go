@@ -48,7 +48,7 @@ func (ad *Admitter) Withdraw(ctx context.Context, rr *record.Run, cause error) e
 	}
 }
 
-// isOpen reports whether it is still undecided after this error whether the run is admitted.
+// isOpen reports whether the admission of the run is still undecided after this error.
 func isOpen(err error) bool {
 	rejected := (*stages.RejectedError)(nil)
 	return guard.Transient(err) && !errors.As(err, &rejected)

@@ -97,7 +97,8 @@ func (ad *Admitter) eraseUnder(ctx context.Context, name string, prefixes []stri
 	}
 }
 
-// allUnder returns the records that have one of prefixes as their key or as the path before it.
+// allUnder returns the records whose key equals one of prefixes or is below it: the key continues
+// after a slash.
 func (ad *Admitter) allUnder(ctx context.Context, prefixes []string) (all []backend.Record, err error) {
 	for _, prefix := range prefixes {
 		found, err := ad.state.Revisions(ctx, prefix)

@@ -79,8 +79,8 @@ func New(o Options) *Balancer {
 	return &Balancer{o: o, key: record.EngineKey(o.Name), others: map[string]engine{}, news: make(chan struct{}, 1), deleted: make(chan struct{}, 1)}
 }
 
-// Wake makes the balancer of an engine that was alone count again, because another engine may have
-// a run.
+// Wake makes an idle balancer count the runs again. A balancer is idle while its engine is alone
+// and has no runs; Wake is called when another engine may have a run.
 func (b *Balancer) Wake() {
 	select {
 	case b.news <- struct{}{}:

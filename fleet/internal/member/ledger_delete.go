@@ -17,11 +17,11 @@ import (
 // that created a ledger after the deletion is refused, and deletes that ledger again.
 //
 // One write per cluster remains possible: a write that was in flight, with the precondition that
-// something does not exist. It may create an object, if the member does not check fences atomically
-// with the write, see mark. After a deletion no engine reads that object; it carries the marks of
-// the placement. Or it creates a ledger whose maker never learns of that. Such a ledger is an
-// intent without objects; the next placement of that name takes it over, because its epoch is
-// newer.
+// something does not exist. It may create an object, if the member does not check fences
+// atomically with the write, see mark. After a deletion no engine reads that object; it carries
+// the marks of the placement. Or the write creates a ledger, and the engine that sent it ends
+// before the answer arrives. Such a ledger is an intent without objects; the next placement of
+// that name takes it over, because its epoch is newer.
 
 // forgetLedger deletes the ledger of a placement that is being deleted, once no object of the
 // placement is left.

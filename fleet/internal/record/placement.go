@@ -38,8 +38,8 @@ func (rec *Placement) IsRetired(uid string) bool {
 	return slices.ContainsFunc(rec.Retired, func(r lifecycle.Run) bool { return r.UID == uid })
 }
 
-// IsUnderway reports whether the placement has a deletion or a rollback to continue, which is the
-// work of no run.
+// IsUnderway reports whether the placement has a deletion or a rollback that an engine must
+// continue, apart from its runs.
 func (rec *Placement) IsUnderway() bool { return rec.Deleting != nil || rec.Rollback != nil }
 
 // Has reports whether the snapshot with this index is kept.

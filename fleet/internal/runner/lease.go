@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
-// observation is what this process has seen of the lease of a run that another engine has.
+// observation is this process's knowledge of the lease of a run that another engine drives.
 type observation struct {
 	revision backend.Revision
 	// since is the time when the revision was first read. alive reports whether it replaced another

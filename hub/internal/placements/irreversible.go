@@ -40,7 +40,8 @@ func (r *Reconciler) markSnapshots(ctx context.Context, k api.Key, obj *unstruct
 }
 
 // markSnapshot carries out the label of the object that shows the snapshots of snap, and reports
-// whether one of them is marked afterwards. those are the indexes that are marked now.
+// whether one of them is marked afterwards. The parameter those has the indexes that are marked
+// now.
 func (r *Reconciler) markSnapshot(
 	ctx context.Context, name string, obj *unstructured.Unstructured, snap *shownSnapshot, those []int, master *metav1.PartialObjectMetadata,
 ) (marked bool, err error) {

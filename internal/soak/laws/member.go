@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// TouchProblem returns why a run must not have changed a cluster: the gates before it have not
-// been passed. "" is that it may have.
+// TouchProblem returns why a run must not have changed a cluster, for example because a gate
+// before the cluster has not passed, or "" if the run may have changed it.
 func TouchProblem(p *stages.Plan, r *step.Run, cluster string) string {
 	pos, ok := p.Position(cluster)
 	if !ok {

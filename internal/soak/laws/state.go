@@ -158,7 +158,8 @@ func endState(s stages.State) bool {
 	return s == stages.Completed || s == stages.Failed || s == stages.Skipped
 }
 
-// progressProblems checks that nothing is taken back.
+// progressProblems checks that a run undoes no progress: its time never goes back, an ended run
+// stays ended, and a passed gate stays passed.
 func progressProblems(p *stages.Plan, before, now *step.Run) (out []string) {
 	if now.Now < before.Now {
 		out = append(out, fmt.Sprintf("its time went back from %v to %v", before.Now.Time(), now.Now.Time()))

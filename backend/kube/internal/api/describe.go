@@ -120,8 +120,8 @@ func fieldsOf(status metav1.Status, secret bool) string {
 // remake is the remedy for an immutable field.
 const remake = "the field is immutable: delete the object there, and it is applied anew, or give it another name"
 
-// isImmutable reports whether the complaint about a field is that it cannot be changed. Servers
-// have no type for this, only words.
+// isImmutable reports whether a server's message says that a field cannot be changed. Servers have
+// no error type for this.
 func isImmutable(message string) bool {
 	message = strings.ToLower(message)
 	return slices.ContainsFunc([]string{

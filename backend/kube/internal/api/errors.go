@@ -188,7 +188,7 @@ func StatusOf(err error) (metav1.Status, bool) {
 	return metav1.Status{}, false
 }
 
-// Permanent makes an error ErrPermanent unless it is of a kind already.
+// Permanent wraps an error with ErrPermanent unless it already is ErrPermanent.
 func Permanent(err error) error {
 	if errors.Is(err, backend.ErrPermanent) {
 		return err

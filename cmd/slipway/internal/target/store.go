@@ -42,9 +42,8 @@ func CheckStore(what, store string) error {
 // openTimeout limits the time for a database to answer.
 const openTimeout = 30 * time.Second
 
-// OpenStore opens the store for an engine: a file, which is created if it is missing, or a
-// database, whose tables are. The log receives messages for operators about a database; nil is
-// none.
+// OpenStore opens the store for an engine: a file, or a database. It creates a missing file, and
+// missing tables. The log receives messages for operators about a database; nil is none.
 func OpenStore(ctx context.Context, name string, o bolt.Options, log *slog.Logger) (Store, error) {
 	if InDatabase(name) {
 		return openDatabase(ctx, name, postgres.Options{Migrate: true, Logger: log})

@@ -1,6 +1,6 @@
-// Package target connects the command to an engine: one that it makes on the file of a store, the
-// program that holds that file, a server, or a hub. In each case the verbs use the client of
-// package httpapi.
+// Package target connects the command to an engine: its own engine on the file of a store, the
+// engine of the program that holds that file, a server, or a hub. In each case the verbs use the
+// client of package httpapi.
 package target
 
 import (
@@ -77,9 +77,9 @@ type Target struct {
 	Live bool
 	// Hub is a hub, whose strategies are named objects; otherwise nil.
 	Hub *hubapi.Hub
-	// Engine is not running, and Store is its store: the records of a file that no program holds, or
-	// of a hub. Otherwise both are nil, and only the client exists. A verb may run the engine of a
-	// file.
+	// Engine is an engine that is not started, and Store is its store: a file that no other
+	// program holds, or the records of a hub. For other targets both are nil, and requests go
+	// through Client. A verb may start the engine of a file.
 	Engine *fleet.Engine
 	Store  backend.Store
 	// Identity returns the requester's identity, if there is an engine.
