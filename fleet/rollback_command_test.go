@@ -200,8 +200,8 @@ func TestFailureDuringARollback(t *testing.T) {
 	})
 }
 
-// No cluster is rolled back past an irreversible snapshot, neither by a rollback, which names it,
-// nor by a run of an older index. Other clusters go back.
+// Neither a rollback nor a run of an older index brings a cluster back past an irreversible
+// snapshot. The rollback names the cluster. Other clusters are rolled back.
 func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)

@@ -27,7 +27,8 @@ type Status struct {
 	Title string `json:"title,omitempty"`
 	// Selection is the index of the selection that picked the clusters, -1 if unknown.
 	Selection int `json:"selection"`
-	// Apply is the placement's strategy when the run was created, which it keeps.
+	// Apply is the placement's strategy at the creation of the run. Later changes do not affect
+	// the run.
 	Apply apply.Strategy `json:"apply,omitzero"`
 	// AllowCoOwnership is the placement's value at the creation of the run. A later change reaches
 	// the run the next time an engine takes it.

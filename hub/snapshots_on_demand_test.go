@@ -263,8 +263,8 @@ func TestSnapshotsOfRunsStayWithinTheHistory(t *testing.T) {
 	})
 }
 
-// quiet is how long nothing may happen after a change: several times as long as the hub collects
-// changes.
+// quiet is the time after a change in which nothing may happen: several times the delay for which
+// the hub collects changes.
 const quiet = 1500 * time.Millisecond
 
 // noSnapshotBut fails unless the snapshots have these indexes, and no others appear.

@@ -8,7 +8,7 @@ import (
 )
 
 // A starting API server, of the hub or of a member, refuses every request, because it has not read
-// the roles yet. A run that begins or goes on meanwhile does not fail.
+// the roles yet. A run that begins or continues during that time does not fail.
 func TestAStartingServerRefusesEverything(t *testing.T) {
 	t.Parallel()
 	starts := func(f *kubeenv.Faults) {

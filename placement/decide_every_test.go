@@ -32,9 +32,8 @@ func everyState(zones []string, conditions ...placement.Cluster) (out []state) {
 	return out
 }
 
-// counts reports whether a state differs from all others for a selection. A cluster that is
-// leaving equals any other cluster that was not placed, and so does an unhealthy cluster that was
-// not placed; one of them represents all.
+// counts reports whether a state must be tried. For a selection, all clusters that are leaving,
+// and all unhealthy clusters that were not placed, are equivalent, so one state represents them.
 func (s state) counts() bool {
 	first := s.Labels["zone"] == "x" && s.Labels["environment"] == "good"
 	return first || !s.Leaving && (s.Unhealthy == "" || s.placed)

@@ -109,8 +109,8 @@ func TestRestrictions(t *testing.T) {
 	}
 }
 
-// What a restriction forbids is told of the operation that does it, also where
-// others before it did the same and it was undone.
+// The error of a restriction names the operation that violates it, even if an earlier operation
+// made the same change and it was undone.
 func TestRestrictionsNameTheOperation(t *testing.T) {
 	verbs := placement.Restriction{Group: "*", Kind: "Role", Paths: []string{"/rules/*/verbs", "/rules/0/resources"}}
 	again := patch("replace", "/rules/0", `{"verbs":["get"],"resources":["pods"]}`)

@@ -115,8 +115,8 @@ func FuzzWalk(f *testing.F) {
 	})
 }
 
-// Rendering for one cluster does not change the objects of another one, however long the lists
-// are to which both append.
+// Rendering for one cluster does not change the objects of another cluster, even if both append to
+// the same list of any length.
 func TestWalkSharesNothingThatChanges(t *testing.T) {
 	for length := range 9 {
 		list := make([]any, length)

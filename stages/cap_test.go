@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// claimed is a cap after claims, each "run uses/wants" or "-run" for one that left,
-// or "=limit".
+// claimed returns a cap after claims. A claim is "run uses/wants", "-run" for a run that left, or
+// "=limit".
 func claimed(t *testing.T, limit int, claims ...string) Cap {
 	t.Helper()
 	c := Cap{Name: "database"}.Resize(limit)
@@ -38,8 +38,8 @@ func claimed(t *testing.T, limit int, claims ...string) Cap {
 	return c
 }
 
-// What runs hold, and how many clusters each may have in flight when it starts
-// more.
+// The test checks the slots that runs hold, and the number of clusters that each run may have in
+// flight when it starts more.
 func TestCapShares(t *testing.T) {
 	for name, tt := range map[string]struct {
 		limit  int
@@ -111,8 +111,8 @@ func TestCapClaimsHaveAnEpoch(t *testing.T) {
 	}
 }
 
-// capRun is a run of the law below: how many clusters it has in flight, by what
-// was saved last and by what it is doing, and how many are left.
+// capRun is a run in the test of the law below: its clusters in flight and the clusters that are
+// left.
 type capRun struct {
 	uid         string
 	flying      int

@@ -5,7 +5,8 @@ import "time"
 // EventType is the kind of an [Event].
 type EventType string
 
-// The types of event. Package fleet emits the types marked (fleet), and step.Step the others.
+// The types of event. Package fleet emits the types marked (fleet), and step.Step the others. The
+// comment of a type ends with the fields of [Event] that it sets.
 const (
 	// SnapshotTaken (fleet): a placement has a new snapshot. Index, Digest.
 	SnapshotTaken EventType = "SnapshotTaken"
@@ -35,7 +36,7 @@ const (
 	// SnapshotReversible (fleet): the irreversible mark of a snapshot was removed. Index,
 	// By.
 	SnapshotReversible EventType = "SnapshotReversible"
-	// RunTaken (fleet): an engine took the run, By its name. Epoch.
+	// RunTaken (fleet): an engine took the run. By the name of the engine, Epoch.
 	RunTaken EventType = "RunTaken"
 
 	RunStarted  EventType = "RunStarted"  // Index, Digest of the plan

@@ -227,7 +227,7 @@ const (
 	Measure ActionType = "Measure"
 )
 
-// Words describes the clusters that only selects.
+// Words returns words for the clusters that the value selects.
 func (only Only) Words() string {
 	switch only {
 	case OnlyFailed:

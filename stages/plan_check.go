@@ -124,7 +124,8 @@ func (p *Plan) checkStage(st *PlannedStage, next *int) error {
 	return checkGates(st.Gates)
 }
 
-// checkMeasured checks what is measured while the stage goes on, and of its clusters.
+// checkMeasured checks the checks that are measured while the stage runs, and the checks of its
+// clusters.
 func (s *PlannedStage) checkMeasured() error {
 	if s.Remove && len(s.Checks)+len(s.ClusterChecks) > 0 {
 		return errors.New("checks are impossible where clusters are cleaned")
@@ -135,7 +136,8 @@ func (s *PlannedStage) checkMeasured() error {
 	))
 }
 
-// checkGroup checks what only groups with a name have.
+// checkGroup checks the gates and the budget of a group. Gates, a strict budget and new clusters
+// need a group with a name, and a removal stage has no gates and no strict budget.
 func checkGroup(st *PlannedStage, g *PlannedGroup) error {
 	if g.Name == "" && (len(g.Gates) > 0 || g.Strict || g.New) || st.Remove && (len(g.Gates) > 0 || g.Strict || st.Strict) {
 		return errors.New("gates, a strict budget or new clusters are impossible here")
@@ -185,7 +187,7 @@ func (p *Plan) checkNames() error {
 	return nil
 }
 
-// checkRollback checks what only a plan that rolls back has.
+// checkRollback checks the fields that only the plan of a rollback run has.
 func (p *Plan) checkRollback() error {
 	b := p.Rollback
 	if b == nil {
@@ -230,8 +232,8 @@ func (p *Plan) checkDomains(st *PlannedStage) error {
 	return p.checkDivided(st)
 }
 
-// domainKeys returns the labels of the domains, which stand together, those of
-// each in order of their values.
+// domainKeys returns the label keys of the domains. It returns an error unless the domains of one
+// key are adjacent and sorted by value.
 func domainKeys(domains []PlannedDomain) (keys []string, err error) {
 	for i, d := range domains {
 		before := PlannedDomain{}
@@ -265,8 +267,8 @@ func (p *Plan) checkUndivided(st *PlannedStage) error {
 	return nil
 }
 
-// checkDivided checks that the domains have as many clusters as they say, or fewer
-// in a plan that rolls back what a run brought to some.
+// checkDivided checks that each domain has its recorded number of clusters. In the plan of a
+// rollback run a domain may have fewer, because the run may have changed only some of them.
 func (p *Plan) checkDivided(st *PlannedStage) error {
 	sizes := make([]int, len(st.Domains))
 	for _, g := range st.Groups {

@@ -23,9 +23,9 @@ type Target struct {
 	// inventory: a run does nothing there. They must be neither picked nor in Remove, and
 	// there are at most [MaxLeft].
 	Left []string
-	// New names the picked clusters that have nothing of the placement and were in no earlier plan
-	// that would have brought something to them. Groups with [Group].New hold them. Picked
-	// clusters that it does not name may have content.
+	// New names the picked clusters that have nothing of the placement and that no earlier run
+	// intended to update. Groups with [Group].New hold them. Picked clusters that it does not name
+	// may have content.
 	New map[string]bool
 	// Part reports whether the clusters are only some of the strategy's clusters, as in a
 	// catch-up run. There may then be fewer clusters than a limit names, and the planner

@@ -39,7 +39,7 @@ func (s *Store) serve() {
 }
 
 // gather returns the requests that share the next commit: the queued requests, and those that
-// arrive during the wait. A single writer never waits.
+// arrive during the wait. A writer does not wait if the last batches had one request each.
 func (s *Store) gather(first *request) []*request {
 	batch, size := []*request{first}, first.size()
 	timer := time.NewTimer(min(s.lastTook/lingerShare, lingerMost))

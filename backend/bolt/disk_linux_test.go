@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 )
 
-// replaceFile puts another file under the descriptor that a store has its own
-// file open under, so that its system calls meet that one from now on.
+// replaceFile replaces the file behind the descriptor of an open store, so that the store's later
+// system calls use the other file.
 func replaceFile(t *testing.T, path, other string) {
 	t.Helper()
 	f, err := os.OpenFile(other, os.O_RDWR, 0)

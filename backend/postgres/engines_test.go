@@ -87,8 +87,8 @@ type crew struct {
 
 	// declared is how many runs there have been.
 	declared int
-	// apart reports whether clocks of engines are: their times are brought together, but for some
-	// milliseconds.
+	// apart reports whether the clocks of the engines differ. If they do, the time of a run may go
+	// back by some milliseconds, so the test does not check it.
 	apart bool
 
 	mu      sync.Mutex

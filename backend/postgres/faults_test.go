@@ -239,8 +239,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	put(t, s, "d")
 }
 
-// A put that is given up while its transaction waits for a connection is not made once there is
-// one.
+// If a put is canceled while its transaction waits for a connection, it is not made later.
 func TestAPutThatIsGivenUpBeforeItIsSent(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), shared.DSN()+" pool_max_conns=1")
 	if err != nil {

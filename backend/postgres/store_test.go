@@ -59,7 +59,7 @@ func TestEachCallIsOneRoundTrip(t *testing.T) {
 	}
 }
 
-// rowsOf are the numbers of rows that lists of a pool were answered with.
+// rowsOf records the number of rows in each answer to a list of a pool.
 type rowsOf struct{ lists []int64 }
 
 type isList struct{}
@@ -74,8 +74,8 @@ func (r *rowsOf) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, q pgx.TraceQuer
 	}
 }
 
-// Of a page that is larger than was expected from the one before, 4 MiB are kept and the rest is
-// asked for again; a list of few records is one page.
+// If a page is larger than the previous page predicted, the store keeps 4 MiB of it and requests
+// the rest again. A list of few records is one page.
 func TestPagesOfAList(t *testing.T) {
 	c, err := pgxpool.ParseConfig(shared.DSN() + " pool_max_conns=1")
 	if err != nil {

@@ -82,8 +82,7 @@ func TestWordsOfVerbs(t *testing.T) {
 	v.shows(cli.ExitDone, "describe placement shop", "Policy:", "PickAll", "Selects:", "Namespace")
 }
 
-// A hub that is slow does not name the run that rolls back in time: the request is recorded all
-// the same.
+// If a slow hub does not name the rollback run in time, the request is still recorded.
 func TestARollbackThatHasNoNameYetIsRecorded(t *testing.T) {
 	v := newEnv(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestAFreshHostCompiles: a module that imports the engine compiles as go mod tidy leaves it,
-// because what the engine requires picks no version of another module that is too old.
+// TestAFreshHostCompiles: a new module that imports the engine compiles after go mod tidy, because
+// the requirements of the engine select no version of another module that is too old.
 func TestAFreshHostCompiles(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	if err != nil {

@@ -33,8 +33,8 @@ func gated(tier, query string, limit float64) stages.Stage {
 	}
 }
 
-// TestTheRateOfErrorsHoldsARun: the second stage gets the change where the rate is low after the
-// first, and not where it is high.
+// TestTheRateOfErrorsHoldsARun: the second stage gets the change only if the error rate is low
+// after the first stage.
 func TestTheRateOfErrorsHoldsARun(t *testing.T) {
 	for rate, want := range map[string]stages.State{"0.001": stages.Completed, "0.2": stages.Failed} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

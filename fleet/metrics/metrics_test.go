@@ -19,7 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestWhatAnEngineHoldsIsAMetric: a run that waits for an engine, one that an engine drives, and its queue.
+// TestWhatAnEngineHoldsIsAMetric checks the metrics of a run that waits for an engine, of a run
+// that an engine drives, and of its queue.
 func TestWhatAnEngineHoldsIsAMetric(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	clusters := memory.NewFleet(placement.Cluster{Name: "a"})

@@ -59,7 +59,8 @@ func checked(t *testing.T, store backend.Store) []storecheck.Problem {
 	return found
 }
 
-// A store that an engine has written is read whole, and each record that is damaged is named by the one that needs it.
+// The check reads a whole store that an engine has written. For a damaged record it names the
+// record that refers to it.
 func TestCheckNamesWhatCannotBeRead(t *testing.T) {
 	store, e := rolledOut(t)
 	if found := checked(t, store); len(found) != 0 {

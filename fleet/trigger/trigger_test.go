@@ -62,7 +62,7 @@ func (e *env) must(err error) {
 	}
 }
 
-// put makes a text what the source holds.
+// put changes the text of the ConfigMap in the source.
 func (e *env) put(text string) {
 	e.t.Helper()
 	e.must(e.source.Put(&unstructured.Unstructured{Object: map[string]any{
@@ -70,7 +70,7 @@ func (e *env) put(text string) {
 	}}))
 }
 
-// fires fires a trigger and compares what that came to.
+// fires fires a trigger and compares the resulting state and run.
 func (e *env) fires(t trigger.Trigger, want trigger.State, run string) {
 	e.t.Helper()
 	got, err := trigger.Fire(e.t.Context(), e.engine, t)
@@ -115,7 +115,7 @@ func TestANewSnapshotStartsARunOnce(t *testing.T) {
 		e.put("v2")
 		e.fires(auto(), trigger.Created, "auto-1")
 		e.ends("auto-1", stages.Completed)
-		e.put("v1") // what was there before is something new
+		e.put("v1") // a return to earlier content is a new revision
 		e.fires(auto(), trigger.Created, "auto-2")
 		e.ends("auto-2", stages.Completed)
 		status, err := e.engine.Run("auto-2").Status(e.t.Context())
@@ -204,7 +204,8 @@ func TestARunOfAnotherThatHasTheNameIsAnError(t *testing.T) {
 	})
 }
 
-// A trigger with a revision of its own begins where that is a new one, whatever the snapshot is.
+// A trigger with its own Revision function creates a run for each new revision, whatever the
+// snapshot is.
 func TestARevisionNamesTheRun(t *testing.T) {
 	play(t, func(e *env) {
 		now := "1.30.2"

@@ -53,7 +53,7 @@ func TestSlipwayRollback(t *testing.T) {
 	problems(t, rolledBack(",\n\"rollback\": {}"), "f:2: rollback: unknown field; known are slipwayRollback, stages")
 }
 
-// A strategy that upgrades clusters is not taken back, and the error says why.
+// A strategy that upgrades clusters must not have a rollback, and the error explains why.
 func TestCheckUpgrade(t *testing.T) {
 	s := azure.OneByOne()
 	if err := azure.CheckUpgrade(&s); err != nil {

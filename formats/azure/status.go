@@ -17,8 +17,8 @@ type Record struct {
 	// Run and Plan belong together, as in a fleet.Status. They are not changed.
 	Run  *step.Run
 	Plan *stages.Plan
-	// Events are all events of the run, for the times and the messages of members. Without them
-	// those are missing.
+	// Events are all events of the run. They contain the times and messages of members; without
+	// events, the status has none.
 	Events []stages.Event
 	// Target is the resolved target of the run.
 	Target upgrade.Target

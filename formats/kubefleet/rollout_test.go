@@ -33,8 +33,8 @@ func TestAStatusIsReportedToItsOriginalForOneCluster(t *testing.T) {
 	}
 }
 
-// The number of clusters that are updated at a time is that of the plan: a percentage is rounded
-// down, and it is at least one.
+// AtATime returns the number of concurrent updates in the plan: a percentage is rounded down, and
+// the number is at least one.
 func TestTheNumberOfClustersAtATimeIsThatOfThePlan(t *testing.T) {
 	for _, share := range []string{"", "1%", "25%", "34%", "100%"} {
 		for clusters := 1; clusters <= 9; clusters++ {

@@ -86,7 +86,7 @@ func TestWhatCannotBeReadIsReportedWithFileLineAndDocument(t *testing.T) {
 	}
 }
 
-// All that is wrong is reported at once, but not without end.
+// All problems are reported at once, up to a limit.
 func TestAllProblemsAreReportedAtOnce(t *testing.T) {
 	got := strings.Split(problems(t, strings.Repeat("a\n---\n", manifest.MaxProblems)), "\n")
 	if len(got) != manifest.MaxProblems || !strings.HasPrefix(got[1], "hub.yaml:3: document 2: must be an object") {

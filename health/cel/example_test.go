@@ -45,7 +45,7 @@ func Example() {
 	// Output: false false CanaryPauseStep
 }
 
-// All that is wrong with rules is reported at once, with the line and the column.
+// All problems of rules are reported at once, with the line and the column.
 func ExampleNew_problems() {
 	_, err := celhealth.New([]health.Rule{
 		{Kind: "Pod", Ready: "self.status.ok"},

@@ -89,7 +89,7 @@ type Prober struct {
 	otherwise health.Prober
 	compiler  compiler
 	timeout   time.Duration
-	// rules are the host's, with the programs at the same index.
+	// rules are the rules of the host, and programs are their programs, at the same index.
 	rules    []health.Rule
 	programs []*program
 	// compiled has rules of placements.

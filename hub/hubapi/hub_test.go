@@ -127,8 +127,9 @@ stages:
   labelSelector: {matchLabels: {environment: prod}}
 `
 
-// declare declares a placement web, and a strategy careful: those of the cluster for the namespace shop, or, where
-// that is named, the twins in it.
+// declare declares a placement web and a strategy careful. Without a namespace they are
+// cluster-scoped and place the Namespace shop; with a namespace they are the namespaced kinds in
+// it.
 func (w *hubEnv) declare(namespace string) {
 	w.t.Helper()
 	var strategy map[string]any
@@ -354,9 +355,10 @@ func (w *hubEnv) bind(user, kind, role, namespace string) {
 	w.must(err)
 }
 
-// What is asked for in a namespace is the objects of that namespace, in all of them those under the names NAMESPACE/NAME,
-// and otherwise those of no namespace. What a person may do is what the API server says, and an error
-// names the role that is missing; an approval is that of the person.
+// A client for a namespace shows the objects of that namespace. A client for all namespaces shows
+// them as NAMESPACE/NAME, and otherwise a client shows cluster-scoped objects. The API server
+// decides about the rights of a person: an error names the missing role, and an approval has the
+// identity of the person.
 func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	w := newHubEnv(t)
 	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)
@@ -465,7 +467,7 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	w.must(editor.Run("web-1").Delete(ctx, false))
 }
 
-// A rejection is the hub's to carry out, and what a cluster is that is no hub is said.
+// The hub carries out a rejection. The error for a cluster that is no hub says so.
 func TestARejectionEndsTheRunOfAHub(t *testing.T) {
 	w := newHubEnv(t)
 	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)

@@ -91,8 +91,8 @@ func TestWhatOthersReportOfAMemberStays(t *testing.T) {
 	}
 }
 
-// The hub writes the status of a member's agent, because there is none: from the first contact with
-// the member on, with the time of the last contact as the heartbeat.
+// Because members have no agent, the hub writes the agent's status. It begins with the first
+// contact with the member, and the heartbeat is the time of the last contact.
 func TestWhatAnAgentWouldReport(t *testing.T) {
 	joined, heard := clock(t, "10:00:05"), clock(t, "10:06:00")
 	for name, tc := range map[string]struct {

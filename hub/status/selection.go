@@ -17,8 +17,8 @@ type Selection struct {
 	Type placement.Type
 }
 
-// Lasting returns the verdicts to show: a cluster that the decision kept has the score and the
-// reason of its verdict in before, if it was picked there.
+// Lasting returns the verdicts to show. For a cluster that the decision kept and that before has
+// as picked, it returns the earlier verdict with its score and reason.
 func Lasting(before, now []placement.Evaluation) []placement.Evaluation {
 	was := make(map[string]placement.Evaluation, len(before))
 	for _, v := range before {

@@ -10,8 +10,8 @@ import (
 // language or package time has.
 var fieldRow = regexp.MustCompile(`^\t[A-Z]\w*(, [A-Z]\w*)* {2,}(\*|\[\]|map\[\w+\])*((string|bool|byte|error|any|u?int(8|16|32|64)?|float(32|64)|time\.(Time|Duration))( |$)|func\()`)
 
-// fields holds that no comment lists the fields of a type: they stand at the type, where go doc
-// shows them.
+// fields reports comments that list the fields of a type. Fields must be documented at the type,
+// where go doc shows them.
 func (c *checker) fields() {
 	if c.test {
 		return

@@ -1,6 +1,7 @@
 package docs
 
-// What documents show and no example has: each block is a part of a function here that a test runs.
+// This file has the code that documents show and that no example contains. Each block is a part of
+// a function here, and a test runs the function.
 
 import (
 	"context"
@@ -111,9 +112,9 @@ func driftOf(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, out 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(out, c.Cluster, len(c.Objects)) // fleet.GroupDrift puts together what is the same
+		fmt.Fprintln(out, c.Cluster, len(c.Objects)) // fleet.GroupDrift groups equal differences
 	}
-	preview, err := engine.Preview(ctx, spec) // before a run: what it would do, cluster by cluster
+	preview, err := engine.Preview(ctx, spec) // the changes of a future run, by cluster
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func TestTheManifestNamesTheProgramAndThePlatforms(t *testing.T) {
 	}
 }
 
-// programs makes a program for each platform, of its name.
+// programs writes a program for each platform; the content is the name of the platform.
 func programs(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()

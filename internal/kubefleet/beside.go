@@ -130,7 +130,7 @@ func measure(ctx context.Context, p *peer, t *table, samples int, dir string) (e
 	if b.programs, err = p.install(ctx, s, dir); err != nil {
 		return err
 	}
-	wait, err := begin(b.programs, dir, stop) // a program that ends ends all
+	wait, err := begin(b.programs, dir, stop) // if one program ends, the others are stopped
 	defer wait()
 	defer stop(nil)
 	if err != nil {
@@ -155,7 +155,7 @@ const gone = "gone"
 
 // join registers the members, with the heartbeats that they have by default, and waits for them.
 func (b *bench) join(ctx context.Context) error {
-	// The comment, and the heartbeats that the suites ask for.
+	// Drop the comment, and the heartbeat period, which only the suites need.
 	text := membersText[strings.Index(membersText, "apiVersion"):]
 	text = strings.ReplaceAll(text, ", heartbeatPeriodSeconds: 15", "")
 	if err := b.retried(ctx, func() error { return create(ctx, b.hub, text) }); err != nil {

@@ -16,7 +16,7 @@ const (
 	seconds unit = iota
 	requestsPerMinute
 	mebibytes
-	// failures are of something that each sample does or does not: 0 or 1.
+	// failures counts failures: each sample is 1 for a failure, otherwise 0.
 	failures
 )
 
@@ -26,7 +26,7 @@ type row struct {
 	unit unit
 	// atMost is the limit for a median of Slipway; 0 is no limit.
 	atMost float64
-	// reason is why the peer may be better here; empty is that it may not.
+	// reason explains why the peer may be better here; if it is empty, the peer must not be.
 	reason string
 }
 

@@ -46,7 +46,7 @@ func (l *life) flags(f *flag.FlagSet) {
 	f.IntVar(&l.nth, "nth", 0, "which process of the script this is")
 }
 
-// args are the arguments that flags reads again.
+// args returns the arguments of a child; its flags read them.
 func (l *life) args() []string {
 	return []string{
 		"child", "-dir=" + l.dir, fmt.Sprint("-engines=", l.engines), fmt.Sprint("-seed=", l.seed),

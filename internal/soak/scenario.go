@@ -91,7 +91,7 @@ func (s *scenario) prepareOne(env *environment.Environment, name string) {
 	env.Members.SetDelay(name, func() time.Duration { return d })
 }
 
-// refusals is how many attempts a cluster refuses at a value.
+// refusals returns how many attempts to apply a value a cluster refuses.
 func (s *scenario) refusals(cluster, value string) int {
 	switch s.draw(cluster+value) % 20 {
 	case 0:

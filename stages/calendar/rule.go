@@ -210,8 +210,8 @@ func (r *rule) perDay() int {
 }
 
 func (r *rule) spans(t time.Time) func() (span, bool) {
-	// Clocks are never set by more than a day. If they were not set, everything that began before
-	// has ended.
+	// If the clocks of the zone did not change recently, a span that began more than its duration
+	// before t has ended. Clocks never change by more than a day.
 	back := r.duration
 	if set, _ := t.In(r.loc).ZoneBounds(); !set.IsZero() && t.Sub(set) < r.duration+2*day {
 		back += 2 * day

@@ -35,7 +35,8 @@ func (b *planner) assignShares(found *findings) {
 // clusters, by name.
 //
 // In a run that catches up, a cluster is in the stage that took it when the first run was planned.
-// A share of less than all was taken then, so it takes none of the clusters that joined since.
+// A stage with a share of less than 100% took its share at that time, so it takes no cluster that
+// joined later.
 func (b *planner) share(st *openStage, found *findings) (others []int) {
 	selector := selectorOf(st.stage.Selector)
 	var taken, candidates, groups []int

@@ -75,8 +75,8 @@ func TestARunThatFailsIsTakenBack(t *testing.T) {
 	}
 }
 
-// A run that has ended, or is under way, is taken back by an order; a failure on the
-// way back stops that, and nothing takes it back.
+// An order rolls back a run that has ended or is under way. A failure stops the rollback run, and
+// the rollback run itself is not rolled back.
 func TestARunIsTakenBackByAnOrder(t *testing.T) {
 	for name, orders := range map[string][]simulate.Order{
 		"under way": {order(5*minute/2, stages.RequestRollback)},
@@ -130,7 +130,7 @@ func TestARunThatIsNotTakenBack(t *testing.T) {
 	}
 }
 
-// Clusters that have left before the run is taken back are named by it as gone.
+// The rollback names clusters that left the inventory before it as gone.
 func TestClustersThatLeftAreNotTakenBack(t *testing.T) {
 	w := rollbackEnvironment("c3")
 	w.Churn = []simulate.Change{{At: 3 * minute / 2, Cluster: "c1"}}

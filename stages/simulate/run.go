@@ -24,7 +24,7 @@ var ErrSteps = errors.New("the simulation takes too many steps")
 type Event struct {
 	// At is the time since the start of the run.
 	At time.Duration `json:"at"`
-	// Back is the plan of the rollback run in its events, nil in events of the first run.
+	// Back is the plan of the rollback run if this is an event of the rollback run, otherwise nil.
 	Back *stages.Plan `json:"back,omitempty"`
 	stages.Event
 }

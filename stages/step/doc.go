@@ -41,14 +41,14 @@
 // wait begins when the last cluster of the stage ended. Stopping, resuming, a restart or a clock
 // that jumps back neither restarts nor shortens one.
 //
-// The time of a run never goes back: it is the latest Input.Now that was saved with it, in Run.Now,
-// and an earlier one counts as that. Therefore one step with a fast clock ends every wait that is
-// over by that clock. When the clock is right again, the time of the run stands still until the
-// clock has caught up. Until then Step processes inputs as usual. A new wait (a soak, a backoff, an
-// after-stage wait, a deadline) begins at the time of the run: it ends late by the rest of the
-// jump, and never early. Ready.Wake and the times of events are in the time of the run too. A step
-// cannot distinguish a fast clock from a restart after days, so there is no bound: a host that does
-// not trust its clock checks it before it steps.
+// The time of a run never goes back: it is the latest Input.Now so far, saved as Run.Now. Step
+// replaces an earlier Input.Now by Run.Now. Therefore one step with a fast clock ends every wait
+// that is over by that clock. When the clock is right again, the time of the run stands still
+// until the clock has caught up. Until then Step processes inputs as usual. A new wait (a soak, a
+// backoff, an after-stage wait, a deadline) begins at the time of the run: it ends late by the
+// rest of the jump, and never early. Ready.Wake and the times of events are in the time of the run
+// too. A step cannot distinguish a fast clock from a restart after days, so there is no bound: a
+// host that does not trust its clock checks it before it steps.
 //
 // # Gates
 //

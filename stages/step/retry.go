@@ -47,9 +47,10 @@ func (c commands) unretriable(only stages.Only) string {
 	return ""
 }
 
-// retriable divides the unsuccessful clusters into the clusters of the current stage that only
-// selects, one range per group, and the rest. The former include failed clusters that have left the
-// inventory: they are not retried, and no longer count.
+// retriable divides the unsuccessful clusters. again has the clusters of the current stage that
+// the argument only selects, one range per group; rest has the others. again includes failed
+// clusters that have left the inventory: requeue does not retry them, and their failures no longer
+// count.
 func (c commands) retriable(only stages.Only) (again, rest []runstate.Unsuccessful) {
 	st := &c.p.Stages[c.r.form.Stage]
 	first, last := st.Groups[0].First, st.End()-1
@@ -74,8 +75,8 @@ func (c commands) retriable(only stages.Only) (again, rest []runstate.Unsuccessf
 	return again, rest
 }
 
-// requeue queues the failed or skipped clusters of the current stage that only selects, and returns
-// their number.
+// requeue queues the failed or skipped clusters of the current stage that the argument only
+// selects, and returns their number.
 func (c commands) requeue(only stages.Only) (n int) {
 	_, run, ok := c.stage()
 	if !ok {

@@ -47,9 +47,8 @@ func memberAt(version, nodes int, heard time.Time) *unstructured.Unstructured {
 	return obj
 }
 
-// Properties that change all the time are told of every half minute at most, and
-// are up to date at every call; a heartbeat that does not come is told of
-// once, when it is too late.
+// The inventory announces frequently changing properties at most every half minute, and returns
+// current properties at every call. It announces a missing heartbeat once, when it is overdue.
 func TestLooksOfAnInventory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

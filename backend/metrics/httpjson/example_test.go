@@ -24,7 +24,7 @@ func Example() {
 	defer service.Close()
 	provider, err := httpjson.New(httpjson.Config{
 		Hosts: []httpjson.Host{{URL: service.URL + "/api", Username: "slipway", Password: "from a file of the host"}},
-		// The service is on this machine, which has to be said.
+		// The service is on this machine, and local addresses must be allowed explicitly.
 		Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
 	})
 	if err != nil {

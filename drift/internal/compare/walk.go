@@ -38,8 +38,8 @@ type walker struct {
 	// counted counts the differences, except those of order alone.
 	counted  int
 	warnings []string
-	// left is how many values may still be found before the whole object is measured. Then measured
-	// is true, and refused is the reason why the object is refused.
+	// left is the number of values that may still be found before the whole object is measured.
+	// After that measured is true, and refused is the reason to refuse the object, if any.
 	left     int
 	measured bool
 	refused  error
@@ -64,10 +64,10 @@ const (
 // trustedValues is how many values of a member may differ before all of it is counted.
 const trustedValues = 1 << 16
 
-// Compare compares the whole object of a member; if full, anything that only the member has
-// counts, too. A finding that explained accepts is no difference; nil accepts none. The findings
-// are within the limits of objects, otherwise there is an error. An equal object is not measured,
-// because the walk goes no deeper than the hub's.
+// Compare compares the whole object of a member. If full is set, fields that only the member has
+// are also differences. A finding that explained accepts is no difference; nil accepts none. The
+// findings are within the limits of objects, otherwise there is an error. An equal object is not
+// measured, because the walk goes no deeper than the hub's.
 func (t *Tree) Compare(member map[string]any, full bool, explained func(*Finding) bool) ([]*Finding, []string, error) {
 	w := walker{tree: t, explained: explained, full: full, member: member, left: trustedValues}
 	if t.measureAll {

@@ -11,8 +11,8 @@ import (
 // index finds items of lists in sets, by the keys that a set uses.
 type index map[*fieldpath.Set]*items[fieldpath.PathElement]
 
-// maxShapes is how many combinations of key names one list may have. Servers write one, and a few
-// if keys are absent.
+// maxShapes is the maximum number of combinations of key names in one list. A server writes one
+// combination, or a few if some items lack keys.
 const maxShapes = 16
 
 // items are the elements of one list, with a value for each.

@@ -141,8 +141,8 @@ func (f *Fields) Owner(path []Step) (Entry, bool) {
 	return f.entries[best], true
 }
 
-// Owners returns the owners of a path, a part of it or a whole that contains it: own reports
-// whether an apply of manager owns it, others whether any other manager does.
+// Owners reports the owners of the value at a path, or of the list or map around it: own if an
+// apply of manager owns it, and others if any other entry does.
 func (f *Fields) Owners(path []Step, manager string) (own, others bool) {
 	for i := range f.entries {
 		e := &f.entries[i]
@@ -195,9 +195,9 @@ func (e *Entry) appliedBy(manager string) bool {
 	return e.Operation == Apply && e.Manager == manager && e.Subresource == ""
 }
 
-// covers returns 0 if a set does not own the value at a path. A greater result is more specific:
-// the path itself is more specific than a whole that contains it, which only counts if the set
-// names nothing inside of it.
+// covers returns 0 if a set does not own the value at a path, and otherwise how many steps of the
+// path the set names: the whole path, or the path of a list or map that contains the value and
+// that the set owns without naming anything inside.
 func (f *Fields) covers(set *fieldpath.Set, path []Step) int {
 	for i, s := range path {
 		pe, ok := f.items.find(set, s)

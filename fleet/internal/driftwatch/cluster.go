@@ -278,7 +278,7 @@ func (c *clusterWatch) restore(ctx context.Context, x *comparison, revision stri
 		c.w.event(stages.Event{Type: stages.ObjectsReleased, Cluster: c.cluster.Name, Message: released})
 	}
 	if errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrFenced) {
-		return false, nil // a run has reached the cluster, and decides
+		return false, nil // a run has reached the cluster and is responsible for it
 	}
 	return sent, err
 }

@@ -36,9 +36,9 @@ func (in SnapshotTaken) advance(m *machine) error {
 	return nil
 }
 
-// CollectionBegun announces the deletion of all contents and plans that the state of GCGeneration
-// does not refer to. The driver must not repeat it on another revision of the record, because the
-// collection has searched only this one.
+// CollectionBegun announces the deletion of all contents and plans to which the state has no
+// reference; GCGeneration is the generation of that state. The driver must not repeat the input on
+// another revision of the record, because the collection has searched only this revision.
 type CollectionBegun struct{ GCGeneration int64 }
 
 func (in CollectionBegun) advance(m *machine) error {

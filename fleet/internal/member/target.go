@@ -132,7 +132,7 @@ func (t *target) asLooked() backend.Precondition {
 	return backend.Precondition{UID: string(t.live.GetUID()), ResourceVersion: t.live.GetResourceVersion()}
 }
 
-// refusal returns an error if other placements have the object and may not.
+// refusal returns an error if other placements apply the object already and it must not be shared.
 func (t *target) refusal(a *Assignment) error {
 	if t.want == nil || t.live == nil || a.shares() {
 		return nil

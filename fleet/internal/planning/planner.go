@@ -1,7 +1,7 @@
-// Package planning makes plans of the current state. It takes and loads snapshots, decides which
-// clusters a placement picks, renders the overrides of a snapshot for each cluster, refuses objects
-// that the host forbids, and asks the updater whether the plan will work. The result is a [Draft];
-// apart from a snapshot that Capture or Take records, nothing is stored.
+// Package planning plans runs from the current state of a placement. It takes and loads snapshots,
+// decides which clusters a placement picks, renders the overrides of a snapshot for each cluster,
+// refuses objects that the host forbids, and asks the updater whether the plan will work. The
+// result is a [Draft]; apart from a snapshot that Capture or Take records, nothing is stored.
 package planning
 
 import (

@@ -28,8 +28,8 @@ type InFlight struct {
 	// Pages are the names of the pages, without their common prefix. An empty name stands for a
 	// page without clusters.
 	Pages []string `json:"pages,omitempty"`
-	// Unsuccessful and Waiting are the names of the pages of those two lists of the run, if the
-	// lists are long: see listPages.
+	// Unsuccessful and Waiting are the names of the pages of the lists Unsuccessful and Waiting of
+	// the run, if these are long: see listPages.
 	Unsuccessful []string `json:"unsuccessful,omitempty"`
 	Waiting      []string `json:"waiting,omitempty"`
 }

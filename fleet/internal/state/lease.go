@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// FreeFrom returns the time from which another engine may take a lease. The record says that the
-// lease is held until until, and has been unchanged since since; alive reports whether it replaced
-// another revision then.
+// FreeFrom returns the time from which another engine may take a lease. According to its record,
+// the lease ends at the argument until. The argument since is the time at which this revision of
+// the record was first seen, and alive reports whether it replaced another revision then.
 //
 // Clocks that differ by more than skew must neither prevent the takeover of a run nor cause a
 // takeover from a healthy engine. Therefore a record that did not change for a lease duration plus

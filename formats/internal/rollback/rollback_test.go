@@ -59,7 +59,7 @@ func TestReadAndForm(t *testing.T) {
 	}
 }
 
-// All that is wrong is told, with lines and paths.
+// All problems are reported, with lines and paths.
 func TestProblems(t *testing.T) {
 	_, problems := read(t, strings.Join([]string{
 		"causes: [Failure, 3]",

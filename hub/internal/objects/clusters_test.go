@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// All members are looked up by one list of the inventory; one that is new is found.
+// One list of the inventory serves the lookups of all members. A new member is found, too.
 func TestLookingUpAllMembersListsThemOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		lists, names := 0, 100

@@ -6,7 +6,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestAPatchReplaces has what a merge patch must say for one value to become another.
+// TestAPatchReplaces lists pairs of values with the merge patch that changes the first into the
+// second.
 func TestAPatchReplaces(t *testing.T) {
 	object := func(pairs ...any) map[string]any {
 		out := map[string]any{}

@@ -10,8 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
-// What answers are worth follows from which policies are there and which ones were in force once: whatever was taken
-// away or changed has none count, and only a hub cluster that never had any takes answers of unknown authors.
+// The installed policies and the policies that were once in force decide whether answers count. If
+// a policy was removed or changed, no answer counts. Only a hub cluster that never had policies
+// accepts answers of unknown authors.
 func TestAnswersCountOnlyUnderThePoliciesThatWereInstalled(t *testing.T) {
 	const none, partial, complete = manifests.None, manifests.Partial, manifests.Complete
 	for name, tc := range map[string]struct {
@@ -49,9 +50,9 @@ func TestAnswersCountOnlyUnderThePoliciesThatWereInstalled(t *testing.T) {
 	}
 }
 
-// Whoever made a run is known where it is younger than the policies. Policies that were changed since they were
-// created count from when they were first seen as they are, and nothing is asked under new ones until the API
-// servers have them.
+// The creator of a run is known if the run is younger than the policies. Policies that were
+// changed after their creation count from the time at which the hub first saw their current form.
+// Under new policies the hub requests nothing until the API servers have loaded them.
 func TestPoliciesCountFromWhenTheyAreKnownToBeInForce(t *testing.T) {
 	created, seen := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC)
 	run := func(at time.Time) *metav1.ObjectMeta {

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestWhoAsksForARollback: whom the API server stamped, which is not who made the run, and nobody where it
-// does not stamp.
+// TestWhoAsksForARollback: the author of a rollback is the user that the API server stamped, not
+// the creator of the run. Without stamps there is no author.
 func TestWhoAsksForARollback(t *testing.T) {
 	obj := objectAt(api.Key{Name: "r"})
 	obj.SetGeneration(7)
@@ -31,8 +31,8 @@ func TestWhoAsksForARollback(t *testing.T) {
 	}
 }
 
-// TestWhatBeginsNoRun: an object that shows a run or is a copy of one, one that claims to take another one
-// back, and one that is to be taken back itself.
+// TestWhatBeginsNoRun: no run begins for an object that shows a run, a copy of such an object, an
+// object that claims to be a rollback, and an object with the state Rollback.
 func TestWhatBeginsNoRun(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*unstructured.Unstructured)
@@ -63,8 +63,8 @@ func TestWhatBeginsNoRun(t *testing.T) {
 	}
 }
 
-// TestOrdersOfARollbackAreItsOwn: an object that was made again begins with the first generation, and its
-// orders are not those of the one before, whatever its labels say.
+// TestOrdersOfARollbackAreItsOwn: a recreated object begins with the first generation again. Its
+// commands must differ from the commands of the object before it, whatever its labels say.
 func TestOrdersOfARollbackAreItsOwn(t *testing.T) {
 	obj := objectAt(api.Key{Name: "r"})
 	obj.SetGeneration(2)

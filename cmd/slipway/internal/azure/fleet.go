@@ -30,8 +30,8 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// record is the data of a fleet in a file beside the store. Every process reads it; the one that
-// has the store open writes it. It is the inventory of the members, and upgrades them.
+// record is the data of a fleet in a file beside the store. Every process reads it; the process
+// that has the store open writes it. It is the inventory of the members, and upgrades them.
 type record struct {
 	Format        int                                  `json:"format"`
 	ResourceGroup string                               `json:"resourceGroup"`

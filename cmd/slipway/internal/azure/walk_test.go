@@ -180,7 +180,8 @@ func TestGatesFailuresAndRetries(t *testing.T) {
 	s.golden("gates")
 }
 
-// TestAnUpgradeThatCannotBeIsRefusedBeforeAnythingStarts names every member.
+// TestAnUpgradeThatCannotBeIsRefusedBeforeAnythingStarts checks that the error names every member
+// that cannot be upgraded, and that no run is created.
 func TestAnUpgradeThatCannotBeIsRefusedBeforeAnythingStarts(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -156,8 +156,8 @@ func (l *longPlay) ending(t *testing.T) ending {
 	return ending{runsOf(t, tut), snapshotsOf(t, tut), membersOf(t, tut), slices.DeleteFunc(story(events), isDrift)}
 }
 
-// isDrift reports whether an event is of the watch between runs. It may look at a cluster after a
-// killed process wrote to it and before the next process says so.
+// isDrift reports whether the watch between runs emitted an event. The watch may compare a cluster
+// after a killed process wrote to it and before the next process records that.
 func isDrift(words string) bool { return strings.HasPrefix(words, "Drift") }
 
 // journalOf returns all events, and checks that the journals begin with their
@@ -292,7 +292,7 @@ func membersOf(t *testing.T, tut *tutorial) (out []string) {
 // killed at random moments, until one plays it to its end.
 func TestAKillAtAnyMomentChangesNothing(t *testing.T) {
 	t.Parallel()
-	rounds, more, least, most := 25, 5, int64(50), 3 // most is of a round
+	rounds, more, least, most := 25, 5, int64(50), 3 // most limits the kills of a round
 	if os.Getenv("SLIPWAY_SOAK") == "1" {
 		rounds, more, least, most = 100, 100, 10_000, 12
 	}

@@ -203,7 +203,7 @@ func TestNoNamespaceIsDefault(t *testing.T) {
 	}
 }
 
-// All that is wrong with any file is reported at once, each with its file, line and document, and
+// All problems of all files are reported at once, each with its file, line and document, and
 // nothing is compared.
 func TestProblemsOfAllFilesAreReportedAtOnce(t *testing.T) {
 	args := inputs(t, configMap+"---\n"+configMap, "a\n")
