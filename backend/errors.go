@@ -26,7 +26,7 @@ var (
 // FieldConflictError is the error of an apply with [ApplyOptions.RefuseConflicts] that would change
 // fields of other managers. It matches ErrPermanent.
 type FieldConflictError struct {
-	// Managers are the other managers, each once; "" stands for those that are not known.
+	// Managers are the other managers, each once; "" stands for unknown managers.
 	Managers []string
 }
 

@@ -48,7 +48,7 @@ func spent(f func()) (uint64, time.Duration) {
 // them, so time is measured again before it counts.
 func linear(t *testing.T, size int, objects func(int) (hub, member *unstructured.Unstructured), o drift.Options) (report drift.Report) {
 	t.Helper()
-	for range 12 { // beside other programs the time of one try says little
+	for range 12 { // other programs may slow down a single try
 		var bytes [2]uint64
 		var took [2]time.Duration
 		for i, n := range []int{size / 10, size} {

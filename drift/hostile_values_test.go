@@ -115,7 +115,7 @@ func checkText(t *testing.T, what, text string) {
 	}
 }
 
-// Numbers that a decoder lets through, and that must not be written out.
+// A decoder accepts these numbers, and a comparison must not expand them to all their digits.
 func TestNumbersBeyondAllBoundsCostWhatTheirTextCosts(t *testing.T) {
 	known := unbounded(drift.Full, schemas(t, "gadget-crd"))
 	known.MaxValueBytes = 0

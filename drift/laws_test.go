@@ -110,8 +110,8 @@ func checkLaws(t *testing.T, hub, member *unstructured.Unstructured, o drift.Opt
 	}
 }
 
-// saysOther reports whether an object says itself that it should have other fields: it
-// was applied with those, or has data that no server shows.
+// saysOther reports whether an object contains evidence of other fields: kubectl's annotation with
+// applied fields, or stringData, which no server returns.
 func saysOther(o *unstructured.Unstructured) bool {
 	return o.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"] != "" || o.Object["stringData"] != nil
 }

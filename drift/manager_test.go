@@ -48,7 +48,7 @@ func TestApplierIsTheManagerThatAppliedMostOfTheObject(t *testing.T) {
 	}
 }
 
-// A label is said by the hub's object as any other field is.
+// Labels of the hub's object count like any other field.
 func TestApplierCountsLabels(t *testing.T) {
 	hub := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "a", "labels": map[string]any{"x": "1"}}}}
 	member := hub.DeepCopy()

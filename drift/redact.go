@@ -160,7 +160,7 @@ func (s *secrets) cleanList(l []any, p spot) any {
 	return out
 }
 
-// cleanOr returns the tag of a secret value, and clean of any other value.
+// cleanOr returns the tag of a secret value. For any other value it returns the result of clean.
 func (s *secrets) cleanOr(v any, p spot, secret bool) any {
 	if secret && v != nil {
 		return s.tag(v)

@@ -40,8 +40,8 @@ type staleness struct {
 }
 
 // find returns the fields that were applied, that the hub's object no longer has, and that the
-// member still has. Applied fields are those of the manager's entry in managedFields or, without
-// one, of kubectl's annotation.
+// member still has. The applied fields are in the manager's entry in managedFields or, without
+// such an entry, in kubectl's annotation.
 func (s *staleness) find(member map[string]any) []*compare.Finding {
 	meta := metadataOf(member)
 	managed, _ := meta["managedFields"].([]any)

@@ -105,13 +105,14 @@ func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approva
 	return f, err
 }
 
-// Forecast forecasts the end of the run, and the events until then. It simulates the run in virtual
-// time from its current state: clusters in flight with the time they have used so far, open gates,
-// and clusters that wait for a window or a retry, with the current windows and cap. Durations
-// follow the clusters that the run has completed. A cluster that an earlier run updated takes its
-// earlier duration, scaled by the pace of this run. Any other cluster takes the median of this run.
-// A cluster that has exceeded its duration takes the median of the ones that took longer still; if
-// there are none, it is assumed to finish now. It writes nothing and asks no cluster.
+// Forecast forecasts the end of the run, and the events until then. It simulates the run in
+// virtual time from its current state: clusters in flight with the time they have used so far,
+// open gates, and clusters that wait for a window or a retry, with the current windows and cap.
+// Durations follow the clusters that the run has completed. A cluster that an earlier run updated
+// takes its earlier duration, scaled by the pace of this run. Any other cluster takes the median
+// of this run. A cluster that has exceeded its duration takes the median of the clusters that took
+// even longer; if there are none, it is assumed to finish now. It writes nothing and asks no
+// cluster.
 //
 // A run that has not begun or is stopped is assumed to start now, without waiting for the run
 // before it; Forecast.Assumes says so. The forecast of an ended run is its real end. A rollback is

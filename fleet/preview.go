@@ -45,9 +45,9 @@ type Preview struct {
 
 // ClusterDiff lists the changes that a run would make on one cluster, in the form of a drift
 // report. Revision is the revision that the cluster would get, empty if it would be cleaned.
-// Objects are the objects that the run would touch, and the ones that differ and that it would
-// leave: the Reason says which. The hub's side of a difference is the object that the cluster would
-// get.
+// Objects are the objects that the run would change, and the objects that differ and that the run
+// would leave alone; Reason distinguishes them. The hub's side of a difference is the object that
+// the cluster would get.
 type ClusterDiff struct {
 	drift.ClusterReport
 	// Has is the revision that the cluster proves to have; empty if it has none, and while an

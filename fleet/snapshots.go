@@ -33,9 +33,9 @@ func (h PlacementHandle) PreviewCapture(ctx context.Context) (snapshot.Snapshot,
 
 // SetIrreversible marks a snapshot as irreversible, or removes the mark. Its changes cannot be
 // undone, such as a change of a database, so no cluster is rolled back past it. A cluster that has
-// the snapshot or a newer one, or may have parts of one, gets no older snapshot, and is not emptied
-// because it had nothing before. This applies to rollbacks and to runs of an older index, which
-// fail. by is recorded in the event. It is no error if the mark is set or removed already.
+// the snapshot or a newer one, or may have parts of one, gets no older snapshot, and no rollback
+// cleans it. This applies to rollbacks and to runs of an older index, which fail. by is recorded
+// in the event. It is no error if the mark is set or removed already.
 func (h PlacementHandle) SetIrreversible(ctx context.Context, index int, irreversible bool, by string) error {
 	return markSnapshot(ctx, h.e.state, h.name, index, by, irreversible)
 }

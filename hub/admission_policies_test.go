@@ -31,8 +31,8 @@ func installAll(ctx context.Context, cfg *rest.Config) error {
 const rightsPolicy = "slipway-approval-rights"
 
 // weakenings remove the protection that keeps users without the approve right from answering. lets
-// reports whether the API server then accepts such an answer. If it does not, no check can show
-// that it refuses the next one, too.
+// reports whether the API server then accepts such an answer. If it does not, the test cannot
+// check whether the hub refuses a further answer.
 var weakenings = []struct {
 	name string
 	do   func(context.Context, admission.AdmissionregistrationV1Interface) error
@@ -156,7 +156,7 @@ func TestNoAnswerCountsWhileTheRightsPolicyIsNotInForce(t *testing.T) {
 	}
 }
 
-// other returns an error unless a request is there that is another object.
+// other returns an error unless the request exists and has another UID than the given one.
 func (s *scenario) other(what string, uid types.UID) error {
 	u, err := s.get(what)
 	if err == nil && u.GetUID() == uid {

@@ -297,7 +297,8 @@ func TestStagedRunsThroughTheirStates(t *testing.T) {
 	})
 }
 
-// left is a placement that has been brought everywhere when the first member leaves.
+// left declares a placement, rolls it out to all members, and then removes the first member from
+// the fleet.
 func (s *staged) left() {
 	s.Helper()
 	s.declare("placementType: PickAll", "type: External, applyStrategy: {comparisonOption: PartialComparison, whenToApply: Always, type: ClientSideApply, whenToTakeOver: Always}")

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Clusters are equal that say the same, in whatever form and order; a copy of one
+// Clusters with the same meaning are equal, whatever their form and order. A copy of a cluster
 // shares nothing with it.
 func TestClusterEqual(t *testing.T) {
 	one := member("a env=x cpu:1000m k!v l!")

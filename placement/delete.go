@@ -11,7 +11,7 @@ const (
 	// DeleteAll deletes adopted objects, too. It releases only objects that others need: an object
 	// that another placement applies or that has an owner, and an adopted namespace if it contains
 	// objects of others, or if its content is unknown because the connection is no
-	// backend.ConnLister or may not list.
+	// backend.ConnLister or lacks the right to list.
 	DeleteAll DeletePolicy = "Delete"
 	// Abandon is DeleteAll until the placement is deleted, and then releases everything.
 	Abandon DeletePolicy = "Abandon"

@@ -198,7 +198,8 @@ func (m *model) best() (name string) {
 	return name
 }
 
-// wasDropped never holds where clusters are picked: none is dropped then.
+// wasDropped reports whether a cluster could stay and is not picked. While the model picks
+// clusters this is never true.
 func (m *model) wasDropped(c placement.Cluster) bool { return m.stays(c) && !m.picked[c.Name] }
 
 func (m *model) worst() (name string) {

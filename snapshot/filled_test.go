@@ -108,8 +108,8 @@ func TestWhatTheHubFillsInIsNotCarried(t *testing.T) {
 	}
 }
 
-// The claims that a StatefulSet's controller made are left out and told, unless a person wrote
-// one or the placement asks for them.
+// A capture omits and reports the claims that a StatefulSet's controller made, unless a person
+// changed the claim or the placement asks for such claims.
 func TestClaimsOfStatefulSetsAreLeftOut(t *testing.T) {
 	const byController = ", managedFields: [{manager: kube-controller-manager, operation: Update, fieldsV1: {\"f:spec\": {\"f:resources\": {}}}}]"
 	claim := func(name, labels, more string) *unstructured.Unstructured {

@@ -53,7 +53,8 @@ type Calendar interface {
 	Window(pos int, at time.Time) Window
 }
 
-// Window is a period in which a cluster may be started or may not be started.
+// Window is a period in which a cluster may be started, or a period in which it must not be
+// started.
 type Window struct {
 	// Limited reports whether windows concern the cluster, or that a freeze is in force.
 	Limited bool

@@ -77,7 +77,7 @@ type PlannedStage struct {
 	Cells [][]int `json:"cells,omitempty"`
 	// Groups has at least one element.
 	Groups []PlannedGroup `json:"groups"`
-	// Gates are those before the stage, then those after it.
+	// Gates are the gates before the stage, then the gates after it.
 	Gates []PlannedGate `json:"gates,omitempty"`
 	// Checks and ClusterChecks are the stage's.
 	Checks        []check.Check `json:"checks,omitempty"`
@@ -98,7 +98,7 @@ type PlannedGroup struct {
 	MaxConcurrency int  `json:"maxConcurrency"`
 	MaxFailures    int  `json:"maxFailures"`
 	Strict         bool `json:"strict,omitempty"`
-	// Gates are those before the group, then those after it.
+	// Gates are the gates before the group, then the gates after it.
 	Gates []PlannedGate `json:"gates,omitempty"`
 	// After are the groups of the stage, by index, that end before this one begins.
 	After []int `json:"after,omitempty"`

@@ -117,13 +117,12 @@ type Stage struct {
 	// Clusters picks clusters by name, in this order, in place of a Selector and a
 	// SortKey.
 	Clusters []string `json:"clusters,omitempty"`
-	// Take makes the stage one of a share: it takes this many of the remaining clusters
+	// Take gives the stage a share of the clusters: it takes this many of the remaining clusters
 	// that Selector matches, in the order of SortKey. A nil Selector matches all. A cluster
-	// remains if no stage without Take and Rest selects it, wherever that stage stands, and
-	// no earlier stage with Take has taken it. Take is a number of at least 1, or a
-	// percentage from 1% to 100% of the remaining clusters, rounded down, at least 1. The
-	// plan freezes the choice. Stages that take 10%, 50% and 100% of 100 clusters have 10,
-	// 45 and 45.
+	// remains if no stage without Take and Rest selects it, wherever that stage stands, and no
+	// earlier stage with Take has taken it. Take is a number of at least 1, or a percentage from
+	// 1% to 100% of the remaining clusters, rounded down, at least 1. The plan freezes the choice.
+	// Stages that take 10%, 50% and 100% of 100 clusters have 10, 45 and 45.
 	Take *intstr.IntOrString `json:"take,omitempty"`
 	// Rest puts all clusters that no other stage has into this stage. Such a stage has no
 	// Selector, Clusters or Take, and only stages with Pause may follow it.

@@ -385,7 +385,7 @@ func (d *drawing) waits(indent string) block {
 	}, d.more(indent, len(all), "to wait for"))
 }
 
-// waits returns the reasons for waiting of a run, except those of its clusters.
+// waits returns the reasons for waiting of a run, except the reasons of its clusters.
 func waits(s *fleet.Status) (all []stages.Awaited) {
 	clusters := map[string]int{}
 	for i := range s.Run.Form(runstate.Key{}).InFlight {

@@ -13,7 +13,7 @@ type list struct {
 	// first is the list's rank when lines are distributed: lower ranks come first.
 	first int
 	n     int
-	// line draws an element, more draws one line for those from i on.
+	// line draws an element; more draws one line for all elements from i on.
 	line func(i int) string
 	more func(i int) string
 	// granted is the number of lines.

@@ -276,8 +276,8 @@ func checkedFile(t testing.TB, path string) ([]fsckRecord, error) {
 	return checked(f, info.Size())
 }
 
-// bbolt counts the pages of its list of free pages before it takes them, maybe
-// from that list, so that now and then it has one more than it needs.
+// bbolt computes how many pages its list of free pages needs before it allocates them. It may
+// allocate them from that list, so the list sometimes has one page more than it needs.
 func TestFsckPassesWhateverTheNumberOfFreePages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	db := fsckOpen(t, path, 1024)

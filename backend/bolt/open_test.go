@@ -143,8 +143,8 @@ func TestOpenWaitsForAFileInUse(t *testing.T) {
 	})
 }
 
-// Of many that make the same file at the same time one has it, and no other
-// empties it again.
+// If many callers create the same file at the same time, one of them gets it, and none of the
+// others truncates it.
 func TestOneOfManyMakesTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state.db")

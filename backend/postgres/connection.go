@@ -138,7 +138,8 @@ func (s *Store) ask(ctx context.Context, c *pgx.Conn, noTimeline bool) (now serv
 	return now, err
 }
 
-// noFunction reports whether a function of the server does not exist or may not be called.
+// noFunction reports whether a function of the server does not exist, or the role has no right to
+// call it.
 func noFunction(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {

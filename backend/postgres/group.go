@@ -86,8 +86,8 @@ func (g *group) begin(p *put) []*put {
 	return g.take()
 }
 
-// end notes that a transaction of n puts delays none any more, and returns the puts of the next
-// transaction if it must be sent now.
+// end records that a transaction of n puts no longer delays other puts. It returns the puts of the
+// next transaction if that must be sent now.
 func (g *group) end(n int) []*put {
 	g.mu.Lock()
 	defer g.mu.Unlock()

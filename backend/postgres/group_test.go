@@ -190,7 +190,7 @@ func TestSharedTransactionsThatWaitForEachOther(t *testing.T) {
 	batch.Wait()
 }
 
-// A row that another transaction holds is waited for by its own put alone.
+// If another transaction holds a row, only the put of that row waits for it.
 func TestARowThatIsLockedHoldsUpItsOwnPutOnly(t *testing.T) {
 	c := newCrowd(t, 40)
 	tx, err := session(t, shared.DSN()).Begin(t.Context())

@@ -35,8 +35,8 @@ func TestStoreBehindAPooler(t *testing.T) {
 	})
 }
 
-// Behind a pooler in transaction mode it is chance which notifications arrive: the store notices,
-// also where its own do, and finds changes by polls alone.
+// Behind a pooler in transaction mode, notifications arrive only by chance. The store detects
+// that, even if its own notifications arrive, and finds changes by polls alone.
 func TestWatchesBehindAPooler(t *testing.T) {
 	t.Parallel()
 	t.Run("of a store that writes nothing", func(t *testing.T) { t.Parallel(); testWatchesBehindAPooler(t, 0) })

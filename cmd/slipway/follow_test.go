@@ -45,7 +45,7 @@ func TestARunIsFollowedToTheEndOfItsRollback(t *testing.T) {
 	}
 }
 
-// On a file that no engine has, a rollback that was asked for is told and not waited for.
+// On a file without an engine, the command reports a requested rollback and does not wait for it.
 func TestARollbackThatNoEngineDoesIsNotWaitedFor(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "approve shop-2 --as ann")

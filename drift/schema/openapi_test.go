@@ -185,7 +185,7 @@ func TestFromOpenAPISaysWhatIsWrongWithADocument(t *testing.T) {
 	}
 }
 
-// A schema of a server that says nothing of how a list is merged, as older ones do.
+// Schemas of older servers do not say how a list is merged.
 func TestFromOpenAPIFillsInWhatTheTableKnows(t *testing.T) {
 	source := openAPI(t, `{"openapi":"3.0.0","components":{"schemas":{"io.k8s.api.apps.v1.Deployment":{
 		"type":"object","x-kubernetes-group-version-kind":[{"group":"apps","version":"v1","kind":"Deployment"}],

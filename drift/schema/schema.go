@@ -108,8 +108,8 @@ type Type struct {
 
 	// Fields are the fields of a Struct.
 	Fields map[string]*Field
-	// Union are fields of a Struct that exclude each other: if the member has another one than the
-	// hub, that is a difference in any comparison.
+	// Union names fields of a Struct that exclude each other. If the member has a different field
+	// of the union than the hub, every comparison reports a difference.
 	Union []string
 	// Open marks a Struct that keeps unknown fields; others prune them.
 	Open bool

@@ -99,9 +99,9 @@ func First(members ...approval.Authority) approval.Authority {
 	}
 }
 
-// chosen returns the first decision among the matching answers that counts. If none counts, it
-// returns the first of an identity that has not decided, so that the engine refuses it and says
-// why.
+// chosen returns the first decision among the matching answers that counts. If no decision counts,
+// it returns the first decision of an identity that has not decided yet, so that the engine
+// refuses that decision with a reason.
 func chosen(r *approval.Request, all []*answer, match func(*answer) bool) approval.Decision {
 	for _, usable := range []func(*approval.Request, *approval.Decision) bool{counts, isNew} {
 		if i := slices.IndexFunc(all, func(a *answer) bool { return match(a) && usable(r, &a.Decision) }); i >= 0 {

@@ -127,8 +127,8 @@ func TestWhatWasReadIsWrittenAgainFieldByField(t *testing.T) {
 	}
 }
 
-// TestOtherSpellingsMeanTheSame has numbers that are no strings, defaults that are
-// written out, fields that are null, and a selector that is no object.
+// TestOtherSpellingsMeanTheSame reads numbers instead of strings, explicit defaults, null fields,
+// and a selector as a string instead of an object.
 func TestOtherSpellingsMeanTheSame(t *testing.T) {
 	const one = `{"stages": [{"name": "a", "maxConcurrency": "5", "groups": [{"name": "g", "maxAllowedFailures": "2", "memberSelector": {"byLabel": "x=y"}}]}]}`
 	for _, other := range []string{

@@ -197,7 +197,7 @@ func TestT25SelectorsStayInTheNamespace(t *testing.T) {
 }
 
 // An override concerns the placement that it names, but not one with the same name in another
-// scope. An override that names none concerns every placement that it can.
+// scope. An override that names no placement concerns every placement that its namespace allows.
 func TestOverridesConcern(t *testing.T) {
 	cluster := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "a"}}}
 	inA := fleet.Placement{Name: "n.a.web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "a"}}}

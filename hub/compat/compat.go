@@ -56,7 +56,7 @@ func (s Setting) OrDefault() Setting {
 	return s
 }
 
-// Behaviour holds the differences between the settings, except those of the definitions.
+// Behaviour holds the differences between the settings, except the differences of the definitions.
 type Behaviour struct {
 	// State is the state of a run without spec.state. The definitions write it into runs if it is Initialize.
 	State kubefleet.State

@@ -26,7 +26,7 @@ func forRegion(namespace, name, region, shown string) FrozenOverride {
 }
 
 // A cluster names the versions of the overrides in the snapshot that it was tried with, if they
-// have a rule for it. A cluster that is gone or was never tried names none.
+// have a rule for it. A cluster that is gone or was never tried names no overrides.
 func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
 	f := placementOf(t, proven(t, "east", 1), fresh("fresh"), proven(t, "gone", 1), proven(t, "old", 0), proven(t, "west", 1))
 	f.Overrides = map[int][]FrozenOverride{
@@ -210,8 +210,8 @@ func inRegion(name, region string) placement.Cluster {
 	return placement.Cluster{Name: name, Labels: map[string]string{"region": region}}
 }
 
-// A cluster of a run names the versions of the overrides in its snapshot, not in other snapshots. A
-// cluster that is cleaned or gone names none. Names beyond the limit are omitted.
+// A cluster of a run names the versions of the overrides in its snapshot, not in other snapshots.
+// A cluster that is cleaned or gone names no overrides. Names beyond the limit are omitted.
 func TestAClusterOfARunNamesTheOverridesOfItsSnapshot(t *testing.T) {
 	r := newRig(t, "21:28:08", stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}, false,
 		inRegion("east", "east"), inRegion("gone", "west"), placement.Cluster{Name: "left", Labels: map[string]string{"gone": "yes"}}, inRegion("west", "west"))

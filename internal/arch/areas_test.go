@@ -5,8 +5,8 @@ const module = "github.com/slipway-dev/slipway"
 
 // area is a part of the tree with the permitted dependencies of its files.
 type area struct {
-	// path is a directory relative to the module, or with /... at the end a
-	// directory and all below it, whose packages may import one another.
+	// path is a directory relative to the module. With /... at the end it is the directory and all
+	// directories below it, whose packages may import one another.
 	path string
 	// uses are the parts of this module that may be imported, as in path.
 	uses []string
@@ -95,8 +95,8 @@ var areas = []area{
 	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet", "internal/lru", "internal/serving"), testUses: tried},
 	{path: "fleet/errdef", uses: []string{"backend"}},
 	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
-	// The rooms of the engine, from the ground up: each may use those above it in this list that it
-	// names.
+	// The packages of the engine, the most basic ones first. Each may use the packages that it
+	// names, which must be above it in this list.
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/once"},
 	{path: "fleet/internal/lenient", uses: []string{"backend"}},

@@ -90,8 +90,8 @@ func importPath(i *ast.ImportSpec) string {
 	return p
 }
 
-// localName returns the name of an import in its file, as far as a path tells
-// it; for the paths whose names are barred it does.
+// localName returns the name of an import in its file. Without an explicit name it is the last
+// element of the path, which is correct for all forbidden paths.
 func localName(i *ast.ImportSpec) string {
 	if i.Name != nil {
 		return i.Name.Name

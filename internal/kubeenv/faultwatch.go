@@ -25,8 +25,8 @@ func GoneEvent() Fault {
 	}
 }
 
-// CutAfter lets so many events of a watch through and resets its connection in the middle of the
-// next: the client has read some of it. Events are told apart in JSON only.
+// CutAfter passes the given number of events of a watch and resets the connection in the middle of
+// the next event, after the client has read a part of it. It recognizes events in JSON only.
 func CutAfter(events int) Fault {
 	return func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)

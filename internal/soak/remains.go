@@ -18,8 +18,8 @@ import (
 // the intents of the runs that were begun last.
 const remainsMost = 2 * (1 + 5*4 + 16 + 2 + 5)
 
-// collect has every placement collected, so often that nothing has to be left of
-// runs that were begun before, by deleting runs that were made for that.
+// collect makes the engine collect the garbage of every placement, until it must have deleted
+// everything of earlier runs. It creates and deletes runs to start each collection.
 func collect(ctx context.Context, env *environment.Environment, e *fleet.Engine) error {
 	placements, err := env.Observer.Placements(ctx)
 	if err != nil {

@@ -209,8 +209,8 @@ func TestAChangeTooFarAheadIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestAChangeThatWasTooFarAheadIsSeenLater asks one calendar, which must not
-// keep that there is none.
+// TestAChangeThatWasTooFarAheadIsSeenLater asks one calendar twice. The calendar must not cache
+// the answer that there is no change.
 func TestAChangeThatWasTooFarAheadIsSeenLater(t *testing.T) {
 	w := window("FREQ=YEARLY", time.Hour)
 	w.Start = "2036-02-01T00:00"

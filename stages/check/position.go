@@ -6,7 +6,8 @@ import (
 	"strings"
 )
 
-// place is a part of a query that gives the value of a word one meaning.
+// place is a kind of position in a query. It determines which values of a word are allowed and how
+// they are escaped.
 type place int
 
 const (

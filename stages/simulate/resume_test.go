@@ -175,8 +175,8 @@ func times(all []simulate.Event) (out []string) {
 	return out
 }
 
-// A cluster that was applied and is not yet healthy is so when its attempt is done, by when that
-// began.
+// A cluster that was applied and is not healthy yet becomes healthy when its attempt ends, counted
+// from the recorded begin of the attempt.
 func TestAnAttemptGoesOnFromWhenItBegan(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
 	w := simulate.Environment{Default: simulate.Member{Take: 10 * second, Unhealthy: []simulate.Interval{{}}}, Until: 30 * second}

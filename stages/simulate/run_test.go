@@ -302,8 +302,8 @@ func TestAClusterThatLeavesIsSkippedWhereverTheRunIs(t *testing.T) {
 		},
 		Orders: []simulate.Order{order(2*minute, stages.Start)},
 	}
-	// c2 leaves while the run is Failed, which does not listen then; c4 is back
-	// before it does.
+	// c2 leaves while the run is Failed and processes no input. c4 leaves and returns before the
+	// run processes input again.
 	script(t, p, w, `
 		0s RunStarted
 		0s StageStarted s1

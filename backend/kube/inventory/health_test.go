@@ -16,7 +16,7 @@ import (
 	kubewatch "github.com/slipway-dev/slipway/backend/kube/internal/watch"
 )
 
-// oneMember is a collection of one MemberCluster, whose changes are told by hand.
+// oneMember is a collection of one MemberCluster; the test sends its changes.
 type oneMember struct {
 	first   *unstructured.Unstructured
 	changes chan watch.Event

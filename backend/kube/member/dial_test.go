@@ -100,7 +100,7 @@ func TestAClusterThatWasSwappedIsNotWritten(t *testing.T) {
 	if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "swapped") {
 		t.Errorf("the error is %v, want a permanent one that says that the cluster was swapped", err)
 	}
-	// The inventory says so, too: then it is the cluster that is meant.
+	// If the inventory has the UID of the new cluster, Dial accepts the cluster.
 	other, err := dialer.Dial(t.Context(), placement.Cluster{Name: "member", UID: kubeSystem(t, two)})
 	if err != nil {
 		t.Fatal(err)

@@ -135,8 +135,8 @@ func TestT16ALateCreationIsRefusedByTheFence(t *testing.T) {
 	}
 }
 
-// TestT16ALateCreationWithoutTheFence shows that it would come otherwise, and that
-// the next update removes it.
+// TestT16ALateCreationWithoutTheFence shows that without the fence a late creation takes effect,
+// and that the next update removes the object.
 func TestT16ALateCreationWithoutTheFence(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)

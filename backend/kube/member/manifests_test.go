@@ -36,7 +36,7 @@ func install(t *testing.T, c backend.Conn, objects []*unstructured.Unstructured)
 }
 
 // installFence installs the result of FenceManifests until the test ends. The policy that reads
-// ledgers stays, as FenceManifests requires: it refuses nothing in other tests.
+// ledgers is not removed, as FenceManifests requires; it refuses no requests of other tests.
 func installFence(t *testing.T, c backend.Conn) {
 	t.Helper()
 	rbac, err := member.RBACManifests(rbacv1.Subject{Kind: "User", Name: "nobody", APIGroup: rbacv1.GroupName})
@@ -160,7 +160,7 @@ func grantMember(t *testing.T, s *kubeenv.Server, user string, take func(role st
 	install(t, connTo(t, s), objects)
 }
 
-// TestAnEngineNeedsExactlyTheRightsOfRBACManifests takes one right after the other away.
+// TestAnEngineNeedsExactlyTheRightsOfRBACManifests removes each right in turn.
 func TestAnEngineNeedsExactlyTheRightsOfRBACManifests(t *testing.T) {
 	s := clusters.Server(t, "two")
 	member := placement.Cluster{Name: "one", UID: kubeSystem(t, s)}

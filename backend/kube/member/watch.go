@@ -73,7 +73,8 @@ func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{},
 	}
 }
 
-// changed handles a change of an object of a scope; a nil object means that any may have changed.
+// changed handles a change of an object in a scope; nil means that any object in the scope may
+// have changed.
 func (s *subscription) changed(at scope, obj metav1.Object) {
 	if obj != nil {
 		if _, ok := s.names[at.kind.gvk][nameOf(obj)]; !ok {

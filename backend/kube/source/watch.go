@@ -85,7 +85,8 @@ func (s *Source) open(k hubKind) (watch.Client, metav1.ListOptions, watch.NoInde
 	return watch.Of(from.List, from.Watch).VersionOnly(), metav1.ListOptions{}, watch.NoIndex{}
 }
 
-// told handles a change of an object of a kind; a nil obj means that any may have changed.
+// told handles a change of an object of a kind; nil means that any object of the kind may have
+// changed.
 func (w *changes) told(k hubKind, obj metav1.Object) {
 	if k.gvk.GroupKind() == definitionKind() {
 		backoff.Wake(w.defined)

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// following is a watch whose changes come one by one.
+// following is a watch whose changes a test receives one by one.
 type following struct {
 	changes chan backend.Change
 	err     chan error
@@ -39,8 +39,8 @@ func follow(t *testing.T, s *store.Store, prefix string) *following {
 	return f
 }
 
-// followLive is follow of a record that is there, and then of a write of it: that
-// comes by a watch that is open.
+// followLive follows a prefix until it has received an existing record and then a write of it.
+// After that the watch is open.
 func followLive(t *testing.T, s *store.Store, other backend.Store, key string) (*following, backend.Revision) {
 	t.Helper()
 	listed := mustPut(t, other, key, "", "")
@@ -66,8 +66,8 @@ func (f *following) want(t *testing.T, c backend.Change) {
 	}
 }
 
-// held holds a watch back until another function was called, then it suffers a
-// fault.
+// held returns a fault that blocks a watch until the returned function is called, and then applies
+// the given fault to it.
 func held(fault kubeenv.Fault) (kubeenv.Fault, func()) {
 	begun := make(chan struct{})
 	return func(next http.RoundTripper, r *http.Request) (*http.Response, error) {

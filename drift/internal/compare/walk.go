@@ -27,15 +27,15 @@ type walker struct {
 	probing, differs bool
 	// whole is how many lists and maps that are owned as a whole contain the current position.
 	whole int
-	// inside reports whether one of them is compared item by item; since was the value of counted
-	// before it.
+	// inside reports whether one of them is compared item by item; since is the value that counted
+	// had before.
 	inside bool
 	since  int
 	// work counts the compared fields and items.
 	work int
 
 	found []*Finding
-	// counted counts the differences, except those of order alone.
+	// counted counts the differences, except differences of order alone.
 	counted  int
 	warnings []string
 	// left is the number of values that may still be found before the whole object is measured.

@@ -133,9 +133,9 @@ func united(a, b map[string]any, depth int) map[string]any {
 	return out
 }
 
-// without returns a fieldsV1 without the fields of another one, and whether it had any of them.
-// An item of a list is removed with all of its fields, because a server keeps an item as long as
-// any manager owns a field of it, even a default.
+// without returns fields without the fields in owned, and whether fields had any of them. An item
+// of a list is removed with all of its fields, because a server keeps an item as long as any
+// manager owns a field of it, even a default.
 func without(fields map[string]any, owned any, depth int) (left map[string]any, taken bool) {
 	mine, _ := owned.(map[string]any)
 	left = make(map[string]any, len(fields))

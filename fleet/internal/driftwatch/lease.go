@@ -19,7 +19,8 @@ import (
 type watchLease struct {
 	// until is when this engine's lease ends, by the monotonic clock; zero if it never had the lease.
 	until time.Time
-	// other is the revision of another engine's lease, since when it has had that revision.
+	// other is the revision of another engine's lease. since is the time at which this engine
+	// first read that revision.
 	other backend.Revision
 	since time.Time
 	// written is the revision that this engine last wrote or confirmed; nil if it does not have the

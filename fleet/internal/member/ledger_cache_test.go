@@ -16,8 +16,8 @@ import (
 
 // TestAnOlderLeaderWithAKeptLedgerIsRefused checks that a leader with a cached ledger is refused
 // like a leader that reads it, wherever a newer leader came in between. The objects of the newer
-// leader stay, except an object that the older leader was about to create. The older leader is told
-// that it was followed.
+// leader stay, except an object that the older leader was about to create. The older leader gets
+// an error that reports the newer leader.
 func TestAnOlderLeaderWithAKeptLedgerIsRefused(t *testing.T) {
 	for _, next := range []string{"A", "B", "C", ""} {
 		for n, more := 0, true; more; n++ {

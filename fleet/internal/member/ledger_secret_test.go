@@ -166,8 +166,8 @@ func TestALedgerUnderAnotherKeyIsTakenOver(t *testing.T) {
 }
 
 // TestAnUnmarkedObjectOfTheSameVersionHasDrifted checks an object that lost its marks and has the
-// same version in the next revision. The revision that the ledger proves shows that it drifted, and
-// it is left alone if the strategy says so.
+// same version in the next revision. The revision that the ledger proves shows that the object
+// drifted, so the update leaves it alone if the strategy says so.
 func TestAnUnmarkedObjectOfTheSameVersionHasDrifted(t *testing.T) {
 	for name, c := range map[string]struct {
 		to   string

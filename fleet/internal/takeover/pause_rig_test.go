@@ -161,9 +161,9 @@ type trial struct {
 	stopAt int  // the write of the victim that triggers the stop
 	hold   bool // that write is delayed until a write of the next leader
 	letAt  int  // the number of that write of the next leader
-	// exact delays instead the first write of an object after stopAt, one that creates the object
-	// if creates is set and one that does not otherwise. The write waits until the ledger of its
-	// cluster has the epoch of the next leader, and that leader then waits for the write.
+	// If exact is set, the first write of an object after stopAt is delayed instead: a creation if
+	// creates is set, otherwise a change. The write waits until the ledger of its cluster has the
+	// epoch of the next leader, and that leader then waits for the write.
 	exact   bool
 	creates bool
 	heldAt  string // the cluster

@@ -207,8 +207,8 @@ func (a *api) discover(ctx context.Context) error {
 	}
 }
 
-// untold returns a kind that the server does not serve yet, or that one form of its discovery does
-// not list.
+// untold returns a kind that is missing in the server: it is not served yet, or one form of
+// discovery does not list it.
 func (a *api) untold(ctx context.Context) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, a.server.URL()+"/apis", nil)
 	if err != nil {

@@ -185,8 +185,8 @@ func (b *inverter) cluster(pos int) stages.PlannedCluster {
 	return c
 }
 
-// cleanName returns the name of the stage that cleans those clusters of a stage that had nothing
-// before.
+// cleanName returns the name of the stage that cleans the clusters of the given stage that had
+// nothing before.
 func (b *inverter) cleanName(stage string) string {
 	const suffix = "-" + stages.RemovalStageName
 	name := stage[:min(len(stage), validation.DNS1123LabelMaxLength-len(suffix))] + suffix

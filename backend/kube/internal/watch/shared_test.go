@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// sharedOf returns shared watches of one server, which tells changes.
+// sharedOf returns shared watches on a server that sends changes.
 func sharedOf(changes watch.Interface) (*Shared[string, NoIndex], *server) {
 	s := &server{list: lists, watch: func(context.Context, int) (watch.Interface, error) { return changes, nil }}
 	return &Shared[string, NoIndex]{Open: func(string) (Client, metav1.ListOptions, NoIndex) {

@@ -158,7 +158,8 @@ func TestAWrongCommandLine(t *testing.T) {
 	}
 }
 
-// A member that does not answer is told in its place, below its name, and so is the next one.
+// The error of a member that does not answer appears below the name of the member, and the output
+// continues with the next member.
 func TestAMemberThatDoesNotAnswer(t *testing.T) {
 	dir := kubeconfigs(t, "one", "two")
 	code, out, errOut := call(t, "get", "ns", "--clusters", dir)

@@ -92,7 +92,7 @@ func TestARunOfANameThatIsTaken(t *testing.T) {
 	}
 }
 
-// A file that a process holds which serves nothing is in use.
+// If a process has the file open and serves no API, the verbs report that the file is in use.
 func TestAFileInUse(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

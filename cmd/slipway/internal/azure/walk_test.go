@@ -122,8 +122,8 @@ func TestOthersCommandWhileOneDrives(t *testing.T) {
 	s.golden("commands")
 }
 
-// TestAStartWithoutWaitingIsForTheDriver asks for a second run while another process
-// drives the first one, which carries out both.
+// TestAStartWithoutWaitingIsForTheDriver requests a second run while another process drives the
+// first run. That process carries out both runs.
 func TestAStartWithoutWaitingIsForTheDriver(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -51,8 +51,8 @@ func newLongPlay(t *testing.T, args ...string) *longPlay {
 
 func (l *longPlay) dir() string { return l.args[1] }
 
-// signalAt says when a process gets a signal: some time after the nth line
-// that it prints, or after it was started where n is 0.
+// signalAt says when a process gets a signal: some time after it printed the nth line, or after
+// its start if n is 0.
 type signalAt struct {
 	signal syscall.Signal
 	line   int

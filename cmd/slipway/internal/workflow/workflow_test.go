@@ -130,9 +130,9 @@ func (s *scene) image(cluster, tag string) {
 }
 
 // The tutorial of ACK One's application workflow, its files and its words: test first, and
-// production once the workflow is resumed. Another image without another publishVersion does
-// nothing; with one the workflow begins again, is terminated, and restarted from the step that
-// was left.
+// production once the workflow is resumed. A new image without a new publishVersion does nothing.
+// With a new publishVersion the workflow begins again, is terminated, and is restarted from the
+// step at which it ended.
 func TestTheTutorial(t *testing.T) {
 	s := newScene(t)
 	for _, name := range []string{"namespace.yaml", "app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"} {
