@@ -48,8 +48,8 @@ type StatusReport struct {
 // ObjectStatus is the status of one object of a [StatusReport].
 type ObjectStatus struct {
 	snapshot.ID
-	// Status is the object's, as the cluster reports it. It is not trusted. The receiver may keep
-	// and change it.
+	// Status is the status of the object as the cluster reports it. It is untrusted input. The
+	// receiver may keep and change it.
 	Status map[string]any
 	// Enveloped reports whether an envelope brought the object.
 	Enveloped bool

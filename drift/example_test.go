@@ -73,7 +73,7 @@ func ExampleManifest_Baseline() {
 	// off 1 <nil>
 }
 
-// The replicas are an autoscaler's, and a sidecar the mesh's.
+// An autoscaler sets the replicas, and the mesh adds a sidecar.
 func ExampleIgnoreRule() {
 	deployment := func(replicas int64, containers ...any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{

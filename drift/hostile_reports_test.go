@@ -253,7 +253,7 @@ func TestPlantedSecretsAreInNoOutput(t *testing.T) {
 	}
 }
 
-// outputs is all that can be seen of a comparison.
+// outputs returns every output of a comparison: reports, errors, warnings and baselines.
 func outputs(hub, member *unstructured.Unstructured, o drift.Options) (all []string) {
 	m, err := drift.Compile(hub, o)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// keyStep is a level of a key path: a field, or an item with some keys, which
-// for a set is one without a name, or by its index.
+// keyStep is a level of a key path: a field, or an item. An item has its index or some keys; an
+// item of a set has one key without a name.
 type keyStep struct {
 	name string
 	item bool

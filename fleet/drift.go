@@ -75,7 +75,7 @@ func (h PlacementHandle) recordedDrift(ctx context.Context, o DriftOptions) iter
 // DriftGroup are clusters that differ in the same way.
 type DriftGroup struct {
 	Fingerprint string `json:"fingerprint"`
-	// Clusters are their names, ascending.
+	// Clusters are the names of the clusters, ascending.
 	Clusters []string `json:"clusters"`
 	// Objects are the objects of the first cluster; times, generations and field managers may
 	// differ on the others.

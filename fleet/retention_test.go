@@ -311,7 +311,8 @@ func TestCollectionSparesWhatIsNeeded(t *testing.T) {
 	}
 }
 
-// The reverse: a writer of contents is paused while others collect.
+// The reverse of the previous test: a writer of contents is paused while other engines collect
+// garbage.
 func TestWhatIsStoredIsNotCollected(t *testing.T) {
 	creations := map[string]func(*engineEnv, *fleet.Engine) error{
 		"capture": func(w *engineEnv, e *fleet.Engine) error {

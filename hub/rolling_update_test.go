@@ -307,7 +307,7 @@ spec:
 }
 
 // clusterCondition checks a condition of a cluster in the status of the placement: its status, and
-// a text in its reason or message. The cluster "" is the first without a name.
+// a text in its reason or message. The cluster "" is the first entry without a cluster name.
 func (s *scenario) clusterCondition(cluster, kind, status, text string) error {
 	u, err := s.get("crp/NAME")
 	if err != nil {

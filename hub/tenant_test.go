@@ -243,8 +243,8 @@ func (w *hubEnv) placeNamespace() {
   spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME}], strategy: {type: RollingUpdate, applyStrategy: {allowCoOwnership: true}}}}`)
 }
 
-// refusedBefore waits until the status of a placement contains all of the words. It fails at once
-// if the tenant has got a right on the member.
+// refusedBefore waits until the status of a placement contains all of the words. It fails
+// immediately if the tenant has gained a right on the member.
 func (w *hubEnv) refusedBefore(m *member, short, namespace, name string, words ...string) {
 	w.t.Helper()
 	w.eventually(name+" to be refused", func() error {

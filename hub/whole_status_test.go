@@ -305,7 +305,7 @@ cluster NAME-1 index 0
 
 // TestStatusOfDriftWhileAnUpdateWaits: with whenToApply IfNotDrifted, an object that drifts while
 // the workload of a new placement is not available yet has failed, also beside an object that was
-// not taken over. Once it is restored, it has not.
+// not taken over. Once the object is restored, it no longer counts as failed.
 func TestStatusOfDriftWhileAnUpdateWaits(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.apply(deployment)

@@ -60,7 +60,8 @@ type Preference struct {
 type PropertySorter struct {
 	// Name is the name of a property, in the form of a label key.
 	Name string `json:"name"`
-	// Order says which end gets the whole weight. The other end gets nothing.
+	// Order says whether the greatest or the least value of the property gets the whole weight.
+	// The value at the other end gets none.
 	Order SortOrder `json:"order"`
 }
 

@@ -62,7 +62,7 @@ func ExampleCapture_envelope() {
 	// ValidatingWebhookConfiguration.v1.admissionregistration.k8s.io guard
 }
 
-// A hub that runs workloads of its own keeps the claims to its volumes.
+// A hub that runs its own workloads excludes the claims of its volumes from snapshots.
 func ExampleRules() {
 	hub := objects{
 		object("v1", "Namespace", "", "test-namespace"),

@@ -6,8 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Propagates reports whether an object may be placed on other clusters. It may not if every
-// cluster makes its own such object, or if it has no meaning elsewhere:
+// Propagates reports whether an object may be placed on other clusters. An object must not be
+// placed if every cluster makes its own such object, or if the object has no meaning on another
+// cluster:
 //
 //   - objects that are being deleted;
 //   - the namespaces kube-*, fleet-* and slipway-system and everything in them;

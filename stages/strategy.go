@@ -275,8 +275,8 @@ const maxDomainKeys = 4
 
 // Flow holds the workflow settings that a stage and a group share.
 type Flow struct {
-	// Pause makes the stage or group one without clusters whose tasks still hold the run.
-	// It must have at least one task before it and none after it.
+	// Pause makes a stage or group without clusters; its tasks still hold the run. It must have at
+	// least one task before it and none after it.
 	Pause bool `json:"pause,omitempty"`
 	// Timeout limits the time from the end of the gates before the stage or group until its
 	// last cluster has ended; 0 means no limit. After it, the clusters in flight count as

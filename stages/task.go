@@ -30,7 +30,7 @@ func checkTasks(at *field.Path, tasks []Task, when approval.When) field.ErrorLis
 	return errs
 }
 
-// longestTitle is how long the name of a task may be that people see.
+// longestTitle is the maximum length of a task's DisplayName, in characters.
 const longestTitle = 100
 
 func checkTask(at *field.Path, t *Task, when approval.When) field.ErrorList {

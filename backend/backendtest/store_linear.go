@@ -116,7 +116,7 @@ func (r *keyRacer) move(ctx context.Context) error {
 	return r.write(ctx, r.choose(key), r.choose(1-key))
 }
 
-// interrupted writes while the context ends.
+// interrupted makes a write whose context is canceled at the same time.
 func (r *keyRacer) interrupted(ctx context.Context, w backend.Write) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -125,7 +125,7 @@ func fsckPut(bucket string, n, size int) func(tx *bbolt.Tx) error {
 	}
 }
 
-// fsckDelete deletes every record of a bucket but each keep-th.
+// fsckDelete deletes all records of a bucket except every keep-th record.
 func fsckDelete(bucket string, n, keep int) func(tx *bbolt.Tx) error {
 	return func(tx *bbolt.Tx) (err error) {
 		for i := range n {
@@ -246,8 +246,8 @@ func TestFsckPassesAfterEveryTransactionOfBolt(t *testing.T) {
 	}
 }
 
-// fsckBesideReader calls change, now and then while a reader keeps the pages
-// of the transaction before from being used again.
+// fsckBesideReader calls change. In a third of the calls a reader prevents the reuse of the
+// previous transaction's pages.
 func fsckBesideReader(t testing.TB, rnd *rand.Rand, db *bbolt.DB, change func()) {
 	t.Helper()
 	if rnd.IntN(3) == 0 {

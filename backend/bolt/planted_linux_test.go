@@ -32,7 +32,7 @@ func closed(t *testing.T) string {
 	return path
 }
 
-// modeOf is the permissions of the file at path, which is not followed.
+// modeOf returns the permissions of the file at path, without following a link.
 func modeOf(t *testing.T, path string) os.FileMode {
 	t.Helper()
 	info, err := os.Lstat(path)
@@ -42,8 +42,8 @@ func modeOf(t *testing.T, path string) os.FileMode {
 	return info.Mode()
 }
 
-// refused opens path for writing and for reading, and wants both refused with an
-// error that matches want and has all of the words.
+// refused opens path for writing and for reading, and checks that both fail with an error that
+// matches want and contains all of the words.
 func refused(t *testing.T, path string, want error, words ...string) {
 	t.Helper()
 	for _, o := range []bolt.Options{{}, {ReadOnly: true}} {

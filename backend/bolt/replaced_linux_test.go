@@ -93,7 +93,7 @@ func TestAWatchEndsWithItsStore(t *testing.T) {
 	}
 }
 
-// A writer that panics is its owner's business.
+// If the writer of a backup panics, the panic reaches the caller, and the store continues.
 func TestAWriterThatPanicsBreaksNothing(t *testing.T) {
 	s := open(t)
 	put(t, s, "a", "one")

@@ -79,7 +79,8 @@ type request struct {
 	// stored are copies of the values, each behind the space for its seal: a caller that did not
 	// wait for the answer may reuse its own slices.
 	stored [][]byte
-	// job runs instead of writes, exclusively.
+	// job, if not nil, is a function that the committer runs instead of writes. No commit happens
+	// during the job.
 	job func() error
 	// taken is set by the committer, or by a caller that cancels, whichever comes first.
 	taken atomic.Bool

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/pgenv"
 )
 
-// TestAFullDisk has the files of the server grow no further, and later again. Limits of the size
-// of files need no rights; a file system of its own that is really full needs the right to mount
-// one.
+// TestAFullDisk prevents the server's files from growing, and later permits it again. Limits of
+// the size of files need no rights; a file system of its own that is really full needs the right
+// to mount one.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("limit", func(t *testing.T) {
@@ -89,7 +89,7 @@ func full(t *testing.T, server *pgenv.Server, exhaust, relieve func()) {
 	})
 	time.Sleep(300 * time.Millisecond)
 	relieve()
-	// A server that found no room for its log is down, and is started by an operator.
+	// A server without space for its log stops, and an operator starts it again.
 	if _, err := s.Get(t.Context(), "writer/0"); err != nil {
 		if err := errors.Join(server.Stop(), server.Start()); err != nil {
 			t.Fatal(err)

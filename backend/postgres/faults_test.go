@@ -86,7 +86,7 @@ type proxy struct {
 	// ReadyForQuery on. The answer to several statements may also be replaced by the error of a
 	// pooler that has lost its server.
 	swallow atomic.Int32
-	// hang has the next connection get no answer behind its login.
+	// hang makes the proxy send no answer after the login of the next connection.
 	hang atomic.Bool
 	// answers counts round trips.
 	answers atomic.Int64

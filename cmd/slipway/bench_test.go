@@ -22,7 +22,7 @@ import (
 
 // BenchmarkGetRuns is the whole command on a file with a thousand runs of twenty clusters that
 // have completed: the file is opened, which reads and checks all of it, and the runs are listed.
-// It is to take less than 300 ms.
+// The goal is less than 300 ms.
 func BenchmarkGetRuns(b *testing.B) {
 	const runs, clusters = 1000, 20
 	v := &env{t: b, file: filepath.Join(b.TempDir(), "state.db"), source: memory.NewSource(object("Namespace", "", "shop", ""), object("ConfigMap", "shop", "web", "v1"))}

@@ -91,8 +91,8 @@ func TestAStoreInADatabase(t *testing.T) {
 	}
 }
 
-// TestTheExampleOnPostgreSQL: the tutorial ends the same way where engines in other processes
-// drive it.
+// TestTheExampleOnPostgreSQL: the tutorial ends the same way if engines in other processes drive
+// it.
 func TestTheExampleOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

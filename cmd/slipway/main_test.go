@@ -452,7 +452,7 @@ func TestNamesAreForAnotherCommand(t *testing.T) {
 	}
 }
 
-// Nothing that an engine is directed by is without a verb.
+// Every method that directs an engine has a verb.
 func TestTheVerbs(t *testing.T) {
 	var got []string
 	for _, c := range newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, "slipway").Commands() {

@@ -54,7 +54,7 @@ func ExampleFromCRD() {
 		fmt.Println(err)
 		return
 	}
-	// Kinds that the definition is not of are looked up in the built-in table.
+	// The built-in table has the types of all kinds that the definition does not define.
 	source := schema.Join(known, schema.Builtin())
 	widget := source.Type(runtime.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Widget"})
 	fmt.Println("size:", widget.Field("size").Default)

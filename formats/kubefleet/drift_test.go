@@ -28,8 +28,8 @@ func webNamespace(owner string) *unstructured.Unstructured {
 	}}
 }
 
-// The documents and the answer of Azure's page on drift: a placement that only reports, a label
-// that another client replaced on member-2, and the JSON of the status.
+// The test uses the documents of Azure's page on drift and expects its answer: a placement only
+// reports, another client has replaced a label on member-2, and the status has the same JSON.
 func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text, err := os.Open("testdata/crp-reportdiff-sample.yaml")

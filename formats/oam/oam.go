@@ -106,7 +106,8 @@ type Application struct {
 	// Policies are the policies in the application. They take precedence over Policy objects of the
 	// same name.
 	Policies []Policy
-	// WorkflowRef names a Workflow of the namespace; empty if there are Steps, or neither.
+	// WorkflowRef names a Workflow of the namespace. It is empty if there are Steps. Both may be
+	// empty.
 	WorkflowRef string
 	Steps       []Step
 	Mode        Mode

@@ -229,7 +229,7 @@ func bigList(n int) *unstructured.Unstructured {
 	}}
 }
 
-// An expression that would take long is stopped soon, and the object is not ready.
+// The prober stops an expensive expression early, and the object is not ready.
 func TestTheCostOfAnEvaluationIsBounded(t *testing.T) {
 	obj := bigList(20_000)
 	for name, ready := range map[string]string{

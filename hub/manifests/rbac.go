@@ -129,7 +129,8 @@ func (o *HubOptions) adapt(u *unstructured.Unstructured) error {
 		}
 	}
 	if u.GetName() == secretsRole && u.GetKind() == "ClusterRoleBinding" && !o.Secrets {
-		// It must bind no subject, because an earlier installation may have bound one.
+		// Install the binding without subjects, because an earlier installation may have bound
+		// one.
 		unstructured.RemoveNestedField(u.Object, "subjects")
 		return nil
 	}

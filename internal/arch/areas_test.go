@@ -29,7 +29,8 @@ var (
 	ground       = []string{"placement", "snapshot", "drift/...", "approval"}
 	// tried are implementations that tests run against instead of mocks.
 	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
-	// timing is when: the planner, calendars, and runs in virtual time.
+	// timing are the packages that decide when clusters are updated: the planner, calendars, and
+	// runs in virtual time.
 	timing = []string{"stages", "stages/check", "stages/planner", "stages/step", "internal/runstate", "stages/calendar", "stages/simulate", "versioned"}
 	engine = with(with(ground, timing...), "backend", "fleet", "fleet/errdef", "fleet/upgrade/...", "health", "apply")
 	// kube are the backends on API servers, kubeRoom their shared packages.

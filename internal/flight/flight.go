@@ -24,8 +24,7 @@ func (g *Group[T]) Do(ctx context.Context, key string, f func(context.Context) (
 		var own atomic.Bool // f has the context of this call
 		done := g.calls.DoChan(key, func() (any, error) {
 			own.Store(true)
-			// Read after own was set: a call that has returned without waiting has an f
-			// that does nothing.
+			// Check ctx only after own is set: if the caller has already returned, f must not run.
 			if err := ctx.Err(); err != nil {
 				return none, err
 			}

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// kindOf is a kind by its plural name.
+// kindOf returns the resource with a plural name.
 func kindOf(name string) schema.GroupVersionResource {
 	switch name {
 	case "configmaps", "namespaces":

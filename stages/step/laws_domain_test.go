@@ -26,9 +26,9 @@ func (d *dice) divide(st *stages.Stage) {
 	}
 }
 
-// retries returns the clusters that a step tries to reach again. No event reports such a retry, and
-// it takes up the cluster's domains. Groups take turns, so another group may retry a cluster before
-// a cluster starts.
+// retries returns the clusters that a step tries to reach again. No event reports such a retry,
+// and the retried cluster occupies a slot of its domains. Groups take turns, so another group may
+// retry a cluster before a cluster starts.
 func (c *checker) retries(r *Run) (out []int) {
 	for i := range r.form.InFlight {
 		f := &r.form.InFlight[i]

@@ -318,8 +318,8 @@ func (s *scriptRun) observation(cluster, word string) stages.Observation {
 	return o
 }
 
-// auto makes every cluster in flight healthy, one per each=, until none is in flight. With the word
-// wake it then lets time pass and continues.
+// auto makes the clusters in flight healthy, one after each interval each=, until none is in
+// flight. With the word wake it then advances the clock to the next wake and continues.
 func (w *scriptEnv) auto(a scriptArgs) string {
 	each, _ := time.ParseDuration(a.get("each", "10s"))
 	out := ""

@@ -60,7 +60,7 @@ func clustersOf(t *testing.T, inv backend.Inventory) ([]placement.Cluster, error
 	return out, nil
 }
 
-// An inventory keeps the contract, from before the kind is installed on.
+// An inventory keeps the contract even if the kind is installed after the inventory was created.
 func TestMemberClusters(t *testing.T) {
 	h := theHub(t)
 	inv := membersOf(t, h.Config(), inventory.Options{})
@@ -81,8 +81,8 @@ func TestMemberClusters(t *testing.T) {
 	backendtest.TestInventory(t, membersOf(t, h.Config(), inventory.Options{}), want...)
 }
 
-// Clusters come, leave, are labelled and are made again; heartbeats are none of
-// that.
+// The inventory announces clusters that join, leave, change their labels or are recreated. It does
+// not announce heartbeats.
 func TestMemberClustersThatChange(t *testing.T) {
 	h := theHub(t)
 	h.Define(t, members(), "MemberCluster", "Cluster")

@@ -122,7 +122,7 @@ func TestSourceOfManyKinds(t *testing.T) {
 	}
 	h.Create(t, schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, kubetest.Object("coordination.k8s.io/v1", "Lease", ns, "never"))
 	var got []string
-	kubetest.Eventually(t, "listing all kinds", func() bool { // which the hub takes a moment to do
+	kubetest.Eventually(t, "listing all kinds", func() bool { // the hub reacts after a moment
 		var err error
 		if got, err = idsOf(t.Context(), s, snapshot.Query{Namespace: ns}); err != nil {
 			t.Fatal(err)

@@ -62,7 +62,7 @@ func leases() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 }
 
-// One object of one namespace is watched as that.
+// A query for one object of one namespace watches only that object.
 func TestSourceWatchOfOneObject(t *testing.T) {
 	h := theHub(t)
 	a, b := h.Namespace(t), h.Namespace(t)
@@ -128,7 +128,7 @@ func TestSourceWatchSurvives(t *testing.T) {
 	}
 }
 
-// However many watch, there is one watch for each kind.
+// All subscribers share one watch for each kind.
 func TestSourceWatchesAreShared(t *testing.T) {
 	h := theHub(t)
 	var counts kubeenv.Counts

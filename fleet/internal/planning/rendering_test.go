@@ -118,7 +118,7 @@ func TestRenderingKeepsWhatDiffers(t *testing.T) {
 func heapInUse() int64 {
 	var m runtime.MemStats
 	runtime.GC()
-	runtime.GC() // the second collection frees the objects of the weak pointers
+	runtime.GC() // objects of weak pointers are freed only now
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }

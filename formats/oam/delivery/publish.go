@@ -66,8 +66,9 @@ type problem struct{ error }
 
 func (p problem) Unwrap() error { return p.error }
 
-// publish begins a workflow if one is due, and reports whether it did. Afterwards last is the
-// release that has begun, or that could not begin, or it is unchanged.
+// publish begins a workflow if one is due, and reports whether it did. If a workflow is due,
+// publish stores its release in last, even if the workflow could not begin. Otherwise last stays
+// unchanged.
 func (a *Applications) publish(ctx context.Context, obj *unstructured.Unstructured, last *published, confirm func(context.Context) error) (begun bool, err error) {
 	app, err := oam.ApplicationOf(obj)
 	if err != nil {

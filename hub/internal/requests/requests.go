@@ -47,8 +47,8 @@ type Result struct {
 	Again time.Duration
 	// Held are the requests that have no object yet, because their name is taken.
 	Held []status.HeldRequest
-	// Taken reports whether the engine has accepted an answer that it has not taken in yet. The
-	// engine takes it in at once.
+	// Taken reports whether the engine has accepted an answer that is not part of the run yet. The
+	// engine adds it immediately.
 	Taken bool
 }
 

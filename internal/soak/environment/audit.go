@@ -156,7 +156,7 @@ func (env *Environment) Audits(ctx context.Context) (out []Audit, err error) {
 	return out, nil
 }
 
-// CheckAudit holds the audit to the law that nothing is applied twice at the same attempt.
+// CheckAudit returns an error if the audit shows that an attempt applied an object twice.
 func (env *Environment) CheckAudit(ctx context.Context) error {
 	audits, err := env.Audits(ctx)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// server is an API server of one collection. Each function is called with how often it was.
+// server is an API server of one collection. Each function receives the number of its calls so
+// far.
 type server struct {
 	lists, watches int
 	list           func(ctx context.Context, n int) (version string, err error)

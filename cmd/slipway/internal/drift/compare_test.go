@@ -98,7 +98,7 @@ func TestNothingSecretAndNothingForTerminalsIsPrinted(t *testing.T) {
 	}
 }
 
-// A hundred of many differences are shown, and the number of all.
+// If there are many differences, the output has a hundred of them and the total number.
 func TestManyDifferencesAreCounted(t *testing.T) {
 	var hub, member strings.Builder
 	for i := range 150 {
@@ -154,8 +154,8 @@ func TestAnAtomicListIsNamedBesideWhatDiffersInIt(t *testing.T) {
 	}
 }
 
-// An empty file of a member is one without objects: all are missing. One of the
-// hub is a mistake.
+// An empty file of a member has no objects, so all objects are missing. An empty file of the hub
+// is an error.
 func TestAMemberWithoutObjects(t *testing.T) {
 	for name, member := range map[string]string{
 		"empty":             "",
