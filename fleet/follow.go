@@ -528,8 +528,8 @@ func (f *Follower) wait(ctx context.Context) error {
 	return err
 }
 
-// firstChange waits for a write under prefix after which a record has unread events, or after which
-// following a single run is over.
+// firstChange waits for a write under prefix after which a record has unread events, or the
+// follower of a single run ends.
 func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 	for c, err := range backend.Watch(ctx, f.e.store, prefix, f.e.cfg.Poll) {
 		if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 )
 
-// interrupted is a hub's access to the store that loses the lead in the middle of a write: it calls
-// meanwhile instead of writing.
+// interrupted is the store of a hub that loses the lead in the middle of a write. Instead of
+// writing it calls the function meanwhile.
 type interrupted struct {
 	backend.Store
 	prefix    string

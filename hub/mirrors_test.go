@@ -10,7 +10,7 @@ import (
 )
 
 // TestProjectionsAreMadeAgainAsTheyWere: statuses and the objects of snapshots can be deleted. The
-// hub creates the same again, and carries out nothing a second time.
+// hub creates them again with the same content, and carries out nothing a second time.
 func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")

@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestAnOverrideThatIsMadeAgainIsCountedAgain: the versions of an override are counted from 0 if an
-// earlier override had its name and no snapshot needs a version of that one, even if the hub did
-// not see the deletion. If a snapshot needs one, the count continues.
+// TestAnOverrideThatIsMadeAgainIsCountedAgain: if an override replaces an earlier override of the
+// same name, its versions are counted from 0, even if the hub did not see the deletion. If a
+// snapshot still needs a version of the earlier override, the count continues.
 func TestAnOverrideThatIsMadeAgainIsCountedAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		needed bool

@@ -79,8 +79,8 @@ func TestReplicasAreCarriedIfSomebodySetThem(t *testing.T) {
 	}
 }
 
-// The other fields that the hub fills in: addresses of Services quietly, the classes of the hub
-// aloud.
+// A capture also omits other fields that the hub fills in. It reports the hub's classes, but not
+// the addresses of Services.
 func TestWhatTheHubFillsInIsNotCarried(t *testing.T) {
 	const byApply = "managedFields: [{manager: me, operation: Apply, fieldsV1: {\"f:spec\": {\"f:x\": {}}}}]"
 	hub := objects{

@@ -83,7 +83,7 @@ func many(n int) []*unstructured.Unstructured {
 	return objs
 }
 
-// missing counts the pages of b that a has not.
+// missing counts the pages of b that a lacks.
 func missing(a, b snapshot.Set) int {
 	have := a.Root().Pages
 	n := 0

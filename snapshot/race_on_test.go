@@ -2,5 +2,5 @@
 
 package snapshot_test
 
-// everyBit is how far apart the bits are that are flipped.
+// everyBit is the distance between two flipped bits.
 const everyBit = 7

@@ -7,9 +7,8 @@ import (
 	"time"
 )
 
-// scheduleOracle is the first minute strictly after a moment that the wall
-// clock at the offset shows as the schedule says. It knows nothing of days that
-// end elsewhere than in UTC.
+// scheduleOracle is the first minute strictly after a moment that the wall clock at the offset
+// shows as the schedule says. It searches minute by minute and needs no arithmetic with days.
 func scheduleOracle(s Schedule, offset time.Duration, after time.Time) time.Time {
 	zone := time.FixedZone("", int(offset/time.Second))
 	for at := after.UTC().Truncate(time.Minute); ; at = at.Add(time.Minute) {

@@ -55,8 +55,8 @@ func (c *content) conflicts(by owner) (managers []string) {
 	return managers
 }
 
-// disagrees reports whether now has another value for an owned field. Nobody owns the version in
-// which an object is applied.
+// disagrees reports whether now has another value for an owned field. No manager owns the
+// apiVersion of an object.
 func disagrees(owned, now tree) bool {
 	for k, v := range owned {
 		value, there := now[k]

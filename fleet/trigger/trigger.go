@@ -130,7 +130,8 @@ func (t *Trigger) fire(ctx context.Context, e *fleet.Engine) (Outcome, error) {
 	if t.Revision == nil {
 		revision = strconv.Itoa(latest.Index)
 	}
-	// What has been created until now counts, also by another process while the snapshot was taken.
+	// Runs that were created until now count, including runs that another process created while
+	// the snapshot was taken.
 	runs, err := e.Placement(t.Placement).Runs(ctx)
 	if err != nil {
 		return Outcome{}, err

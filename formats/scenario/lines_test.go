@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// TestLinesEndWithTheEnd: every line has the keys of its type, and a reader that goes away ends
-// them.
+// TestLinesEndWithTheEnd: every line has the keys of its type, and the simulation ends if its
+// reader stops.
 func TestLinesEndWithTheEnd(t *testing.T) {
 	s, err := scenario.Read(strings.NewReader(`
 clusters: [{name: a}, {name: b}]

@@ -56,7 +56,8 @@ func TestRollback(t *testing.T) {
 	}
 }
 
-// Azure's stages say it in the strategy too, and windows hold for the way back.
+// A strategy of Azure's stages may have the rollback in slipwayRollback. The rollback waits for
+// maintenance windows, too.
 func TestRollbackOfAzuresStages(t *testing.T) {
 	s := read(t, `
 clusters: [{name: c1, windows: [{rrule: "FREQ=DAILY;BYHOUR=2", duration: 2h}]}]

@@ -289,8 +289,8 @@ func TestTheTimeOfAnEvaluationIsBounded(t *testing.T) {
 	}
 }
 
-// A member may put anything into a status: no value makes a probe fail or panic, or an object
-// healthy that is not.
+// A member may put anything into a status. No value makes a probe fail or panic, or makes an
+// unhealthy object healthy.
 func TestAHostileStatusIsNotReady(t *testing.T) {
 	p := prober(t, rules, celhealth.Options{})
 	deep := any("x")

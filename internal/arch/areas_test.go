@@ -12,8 +12,8 @@ type area struct {
 	uses []string
 	// testUses are additional imports of test files.
 	testUses []string
-	// core marks a pure package: no I/O, clock, environment, randomness or
-	// goroutine, and of others' modules only those in third.
+	// core marks a pure package: no I/O, clock, environment, randomness or goroutine, and no
+	// modules of other authors except the modules in third.
 	core  bool
 	third []string
 	// bars are packages of the standard library that the area does without.

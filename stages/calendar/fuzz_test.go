@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
 
-// FuzzRules: whatever the rules are, they are refused or answer, soon; Until is
-// the next change; and an answer is the same when others were asked for before.
+// FuzzRules: any rules are either refused or answer quickly. Until is the next change. Earlier
+// questions do not change an answer.
 func FuzzRules(f *testing.F) {
 	const now = 1774742400 // 2026-03-29
 	f.Add("FREQ=DAILY;BYHOUR=2", "", int64(3600), "Europe/Berlin", "FREQ=HOURLY", int64(600), int64(now))

@@ -112,8 +112,8 @@ func hardTimes(rng *rand.Rand) (list []time.Time) {
 	return list
 }
 
-// worst are rules whose answer, sought through all starts, takes hundreds of thousands
-// of them.
+// worst returns rules for which a search through all starts checks hundreds of thousands of
+// starts.
 func worst() map[string]calendar.Rules {
 	of := func(run, own []calendar.Window) calendar.Rules {
 		return calendar.Rules{TimeZone: "Europe/Berlin", Run: calendar.Level{Windows: run}, Clusters: map[string]calendar.Level{"paris": {Windows: own}}}

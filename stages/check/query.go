@@ -33,21 +33,24 @@ const (
 	wordWindow    = "window"
 )
 
-// Resolve returns the query for a subject. Replaced are
+// Resolve returns the query for a subject. It replaces these words:
 //
 //	{{cluster}}       the cluster that is measured
 //	{{labels.KEY}}    its label KEY, as the inventory has it
 //	{{run}} {{placement}} {{stage}} {{group}} {{snapshot}}
-//	{{window}}        for how long what is measured has been so, as a PromQL duration of at least 1s, rounded down to one of
-//	                  1s 5s 10s 20s 40s 80s 160s 320s 640s and so on: what is asked of {{window}} is about the time after the change
+//	{{window}}        Subject.Window as a PromQL duration of at least 1s, rounded down to one of
+//	                  1s 5s 10s 20s 40s 80s 160s 320s 640s and so on, so that the query covers
+//	                  only the time after the change
 //
-// The value of a word changes nothing of the query but the place where it stands. A value with a quote, a backslash, a brace or
-// a control character is an error everywhere, and so is a label that the cluster does not have. Besides
+// The value of a word replaces only the word and cannot change the rest of the query. A value with
+// a quote, a backslash, a brace or a control character is an error everywhere, and so is a label
+// that the cluster does not have. The other values depend on the position of the word:
 //
-//   - in a string of PromQL every other value is taken, and in a string that is matched by =~ or !~ a dot becomes [.], and
-//     other characters of regular expressions are an error;
-//   - elsewhere in PromQL, and in a body, a value has letters, digits and _ : . - only;
-//   - in a URL, for queries that begin with one, or with GET or POST, a value is escaped, and in a pointer behind # too.
+//   - A string of PromQL may contain any other value. If =~ or !~ matches the string, a dot becomes
+//     [.], and other characters of regular expressions are an error.
+//   - In other PromQL, and in a body, a value may have only letters, digits and _ : . -
+//   - In a URL, and in the pointer behind #, the value is escaped. A query has a URL if it begins
+//     with one, or with GET or POST.
 func (c *Check) Resolve(s *Subject) (string, error) {
 	var out strings.Builder
 	rest, at := c.Query, startOf(c.Query)

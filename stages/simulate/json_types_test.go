@@ -74,7 +74,7 @@ var plainData = map[string][]any{
 	"../../approval":          {approval.Identity{}, approval.Quorum{}, approval.Policy{}, approval.Binding{}, approval.Request{}, approval.Decision{}},
 }
 
-// notPlain are the others, by why they are none.
+// notPlain maps the other exported structs to the reason why they are not plain data.
 var notPlain = map[string]string{
 	"Plan": "it has a test of its own", "Input": "has a Calendar, which is the host's", "Ready": "has an error",
 	"Environment": "has a Calendar, which is the host's", "Return": "has functions of the host",
@@ -111,8 +111,8 @@ func TestPlainDataComesBackFromJSON(t *testing.T) {
 	}
 }
 
-// fill sets every field to something that is not zero; a struct within itself at
-// most so deep.
+// fill sets every field to a value that is not zero. A struct that contains itself is filled to
+// the depth deep.
 func fill(t *testing.T, v reflect.Value, deep int, at string) {
 	t.Helper()
 	switch x := v.Addr().Interface().(type) {

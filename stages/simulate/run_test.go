@@ -146,8 +146,8 @@ func TestWhatIsInFlightDuringAStopGoesOn(t *testing.T) {
 	w := simulate.Environment{Default: simulate.Member{Take: 7 * minute}, Orders: []simulate.Order{
 		order(minute, stages.Stop), order(8*minute, stages.Start),
 	}}
-	// The run is Stopped after 5 minutes, although c1 is not done; when it is
-	// resumed, c1 has been for a minute.
+	// The run is Stopped after 5 minutes, although c1 is not done. c1 becomes healthy a minute
+	// before the run is resumed.
 	script(t, p, w, `
 		0s RunStarted
 		0s StageStarted s1

@@ -47,8 +47,8 @@ func TestAClusterThatCannotBeReachedForASecondAttemptKeepsItsSlot(t *testing.T) 
 		42.2s RunCompleted`)
 }
 
-// More than a run keeps waiting: the others keep their slots and are tried by a
-// new worker each time.
+// More clusters are unreachable than a run keeps waiting without a slot. The other unreachable
+// clusters keep their slots, and a new worker tries them each time.
 func TestAnOutageOfManyClustersIsSurvived(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = number(300) }), fleet(300))
 	w := simulate.Environment{Default: simulate.Member{Take: second, Unreachable: []simulate.Interval{{To: 30 * second}}}}

@@ -47,8 +47,8 @@ func Start(t testing.TB, cmd *exec.Cmd, columns, rows int) *Terminal {
 	return term
 }
 
-// Open returns a terminal of a size, and its other side, from which a program in the process of
-// the test reads and to which it writes.
+// Open returns a terminal of a size, and its other side. A program in the process of the test
+// reads from and writes to that side.
 func Open(t testing.TB, columns, rows int) (*Terminal, *os.File) {
 	t.Helper()
 	f, tty, err := pty.Open()

@@ -23,9 +23,9 @@ type ConfigFunc func(ctx context.Context, c placement.Cluster) (*rest.Config, er
 // engine dials again after a transient error, for example after rejected credentials.
 //
 // If the inventory knows the UID of a cluster, see [placement.Cluster], it must be the UID of the
-// cluster's namespace kube-system. Dial compares the two before anything else is sent, and
-// refuses another cluster with ErrPermanent: one that was recreated under the same name, or to
-// which the address leads now. Connections compare again before they write, after each reconnect.
+// cluster's namespace kube-system. Dial compares the two before anything else is sent, and refuses
+// another cluster with ErrPermanent: the cluster was recreated under the same name, or the address
+// now leads to another cluster. Connections compare again before they write, after each reconnect.
 // A cluster with an empty UID is accepted without a check.
 func NewDialer(configs ConfigFunc, o Options) backend.Dialer {
 	return &dialer{configs: configs, options: o}

@@ -1,5 +1,5 @@
-// Package once tells which objects do their work once, such as Jobs, and how they ended. The engine must not apply such
-// an object again because it is gone: see package member.
+// Package once decides which objects do their work once, such as Jobs, and how they ended. The
+// engine must not apply such an object again because it is gone: see package member.
 package once
 
 import (

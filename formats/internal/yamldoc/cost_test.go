@@ -68,7 +68,7 @@ func TestReadingCostsASmallMultipleOfTheInput(t *testing.T) {
 			if n := cost(t, text); name == "marks of documents" && n > atMost*uint64(len(text)) {
 				t.Errorf("%d bytes without a value allocate %d, %d times as much", len(text), n, n/uint64(len(text)))
 			}
-			if name == "anchors" || name == "tags" { // which are not dense enough to be refused
+			if name == "anchors" || name == "tags" { // their long inputs are read, not refused
 				return
 			}
 			text = of(yamldoc.MaxBytes - 100)
@@ -91,7 +91,7 @@ func TestTheNumberOfDocumentsIsBounded(t *testing.T) {
 	}
 }
 
-// An input that is as long as it may be, and of small objects, is read.
+// An input of the maximum length that consists of small objects is read.
 func TestALongInputIsRead(t *testing.T) {
 	object := "- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: abcdefgh\n    namespace: shop\n  data:\n    key: value\n"
 	docs, err := yamldoc.Read(strings.NewReader("kind: List\nitems:\n"+repeated(object, yamldoc.MaxBytes-100)), "f")

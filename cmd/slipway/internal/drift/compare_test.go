@@ -180,7 +180,8 @@ func TestAMemberWithoutObjects(t *testing.T) {
 	}
 }
 
-// No namespace is the namespace default, unless both are there.
+// An object without a namespace matches the object in the namespace default, unless the file has
+// both forms.
 func TestNoNamespaceIsDefault(t *testing.T) {
 	object := func(namespace, value string) string {
 		return fmt.Sprintf("---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: %s}\ndata: {k: %s}\n", namespace, value)
