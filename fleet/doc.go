@@ -128,14 +128,14 @@
 // like from any other. [NoDrift] is a gate that holds a stage back while one of its clusters has
 // drifted.
 //
-// The state of an object right after it was applied is kept beside the ledger, so that defaults and
-// webhooks of the member do not count as drift. Neither it nor the ledger contains anything that
-// can be computed from the content of objects alone: the revision is encrypted, and the rest is
-// keyed, under a random key in the placement's record. If the key is lost, the revision of a cluster
-// is unknown until a run updates the cluster. Two digests have no key. An object carries its own
-// digest, which reveals nothing to a reader of the complete object. The digest of a plan covers all
-// contents and the clusters with their UIDs; if all of this is known except one value, the digest
-// confirms a guess of the value.
+// The state of an object right after it was applied is kept beside the ledger, so that defaults
+// and webhooks of the member do not count as drift. Neither it nor the ledger contains anything
+// that can be computed from the content of objects alone: the revision is encrypted, and the rest
+// is keyed, under a random key in the placement's record. If the key is lost, the revision of a
+// cluster is unknown until a run updates the cluster. Two digests have no key. An object carries
+// its own digest, which reveals nothing to a reader of the complete object. The digest of a plan
+// covers all contents and the clusters with their UIDs; if all of this is known except one value,
+// the digest confirms a guess of the value.
 //
 // # Before a run
 //

@@ -13,8 +13,8 @@ import (
 type Placement struct {
 	// Name is a DNS subdomain of at most 63 characters, unique in the store.
 	Name string `json:"name"`
-	// Owner is the host's identifier that distinguishes placements of the same name, at most 253 bytes. It cannot
-	// be changed, and a deletion may name it: see [DeleteOptions].
+	// Owner is the host's identifier that distinguishes placements of the same name, at most 253
+	// bytes. It cannot be changed, and a deletion may name it: see [DeleteOptions].
 	Owner string `json:"owner,omitempty"`
 	// Namespace, if not empty, is the namespace of the source whose authors declare the placement:
 	// every selector must be in that namespace, and all objects of the placement must obey
@@ -43,8 +43,8 @@ type Placement struct {
 	// engine still knows the revision of each cluster. The oldest of the placement's own events are
 	// forgotten too: see PlacementHandle.Follow.
 	RunHistory int `json:"runHistory,omitempty"`
-	// Admission is the policy for a run that is started while another run of the placement is active; empty
-	// means Queue.
+	// Admission is the policy for a run that is started while another run of the placement is
+	// active; empty means Queue.
 	Admission stages.Admission `json:"admission,omitempty"`
 	// AllowCoOwnership lets the placement apply objects that another placement
 	// applies too.
@@ -70,11 +70,12 @@ type Placement struct {
 type RunSpec struct {
 	// Name is a DNS subdomain of at most 63 characters, unique in the store.
 	Name string `json:"name"`
-	// Owner is recorded with the run and returned in its Status, so that a host can distinguish runs of the
-	// same name; at most 253 bytes. The engine does not read it.
+	// Owner is recorded with the run and returned in its Status, so that a host can distinguish
+	// runs of the same name; at most 253 bytes. The engine does not read it.
 	Owner string `json:"owner,omitempty"`
-	// Title is the host's own name for the run, at most 253 bytes. It is recorded with the run and with its
-	// rollbacks, returned in their Status, and given to Config.RollbackName. The engine does not read it.
+	// Title is the host's own name for the run, at most 253 bytes. It is recorded with the run and
+	// with its rollbacks, returned in their Status, and given to Config.RollbackName. The engine
+	// does not read it.
 	Title     string `json:"title,omitempty"`
 	Placement string `json:"placement"`
 	// Index is the snapshot to roll out; nil means the current objects of the source, of which a

@@ -24,8 +24,8 @@ type Lease struct {
 	// Until is when the lease ends, by the holder's clock, unless the lease or the session of the
 	// holder is renewed; zero without a holder, and if the holder released the run.
 	Until time.Time `json:"until,omitzero"`
-	// Overdue reports whether the lease ended longer ago than Config.Skew, by this engine's clock: the next
-	// engine that reads it takes the run over.
+	// Overdue reports whether the lease ended longer ago than Config.Skew, by this engine's clock:
+	// the next engine that reads it takes the run over.
 	Overdue bool `json:"overdue,omitempty"`
 	// Err is set for a record that cannot be read; then only Run is known.
 	Err error `json:"-"`

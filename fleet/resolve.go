@@ -46,9 +46,9 @@ func (h PlacementHandle) Resolve(ctx context.Context) (Resolution, error) {
 	return Resolution(r), err
 }
 
-// PreviewResolve returns the result that [PlacementHandle.Resolve] would return, and writes nothing.
-// If policy is not nil, it replaces the placement's policy in the preview; the placement may be
-// declared with it afterwards.
+// PreviewResolve returns the result that [PlacementHandle.Resolve] would return, and writes
+// nothing. If policy is not nil, it replaces the placement's policy in the preview; the placement
+// may be declared with it afterwards.
 func (h PlacementHandle) PreviewResolve(ctx context.Context, policy *placement.Policy) (Resolution, error) {
 	inventory, err := h.e.state.Inventory(ctx)
 	if err != nil {

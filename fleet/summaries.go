@@ -55,9 +55,10 @@ func (e *Engine) Runs(ctx context.Context) ([]RunSummary, error) {
 	return e.summaries(ctx, placements, func(err error) bool { return state.IsNotFound(err) })
 }
 
-// Runs returns the runs of the placement in the order of their creation, as [PlacementHandle.RunNames] does for
-// all placements. It omits runs that were deleted, or forgotten because of the placement's
-// RunHistory. The error matches backend.ErrNotFound if there is no placement of that name.
+// Runs returns the runs of the placement in the order of their creation, as
+// [PlacementHandle.RunNames] does for all placements. It omits runs that were deleted, or
+// forgotten because of the placement's RunHistory. The error matches backend.ErrNotFound if there
+// is no placement of that name.
 func (h PlacementHandle) Runs(ctx context.Context) ([]RunSummary, error) {
 	return h.e.summaries(ctx, []string{h.name}, func(error) bool { return false })
 }

@@ -122,8 +122,8 @@ func (v *PlacementView) Overrides(ctx context.Context, index int) (overrides []p
 	return overrides, err
 }
 
-// Selection returns the last selection of the placement that [PlacementHandle.Resolve] or a run recorded.
-// The error matches backend.ErrNotFound if there is none yet.
+// Selection returns the last selection of the placement that [PlacementHandle.Resolve] or a run
+// recorded. The error matches backend.ErrNotFound if there is none yet.
 func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, err error) {
 	err = v.read(ctx, func(rec *record.Placement) (err error) {
 		name, have := rec.Placement.Name, rec.Selection
@@ -139,8 +139,8 @@ func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, e
 
 // Placed yields, ascending by name, the clusters that have or may have objects of the placement,
 // and the clusters that a run is about to update. It reads records and asks no cluster:
-// [PlacementHandle.Drift] finds later changes on the clusters. It reads the runs that are under way, and the
-// last ended runs that brought the current revisions of the clusters.
+// [PlacementHandle.Drift] finds later changes on the clusters. It reads the runs that are under
+// way, and the last ended runs that brought the current revisions of the clusters.
 func (v *PlacementView) Placed(ctx context.Context) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
 		var s *summary

@@ -104,9 +104,9 @@
 //
 // A condition with the observedGeneration of another generation is no answer, and the request says
 // so. A condition without one is an answer, because the spec of a request never changes. The hub
-// deletes a request if its run is deleted, if the attempt has expired, if the policies were changed,
-// or if the hub did not create it. If such a request has an answer, the Event AnswerNotCounted of
-// the request and of its run names the answer and its author.
+// deletes a request if its run is deleted, if the attempt has expired, if the policies were
+// changed, or if the hub did not create it. If such a request has an answer, the Event
+// AnswerNotCounted of the request and of its run names the answer and its author.
 //
 // If policies were never installed, the answer of any user with the right to write the status of a
 // request counts, at gates that ask for no identity. A server before 1.36 has the validating

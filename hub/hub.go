@@ -40,8 +40,8 @@ const DefaultNamespace = api.DefaultNamespace
 
 // Config holds the settings of a [Hub]. Rest and Dialer are required.
 type Config struct {
-	// Rest reaches the hub cluster. Watches go over HTTP/2 and all other requests over HTTP/1.1, unless it
-	// has a Transport or NextProtos.
+	// Rest reaches the hub cluster. Watches go over HTTP/2 and all other requests over HTTP/1.1,
+	// unless it has a Transport or NextProtos.
 	Rest *rest.Config
 	// Dialer reaches the members.
 	Dialer backend.Dialer

@@ -84,8 +84,8 @@ func (h *Hub) term(ctx context.Context) error {
 	return t.end()
 }
 
-// awaitLead returns when the hub has the lead, or ctx has ended. It keeps the lease, which the next elector of the same
-// name renews at once.
+// awaitLead returns when the hub has the lead, or ctx has ended. It keeps the lease, which the
+// next elector of the same name renews at once.
 func (h *Hub) awaitLead(ctx context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -122,7 +122,8 @@ func (u *untilWon) WithGroup(name string) slog.Handler {
 	return &untilWon{u.Handler.WithGroup(name), u.won}
 }
 
-// elect takes part in the election until ctx ends or the lead is lost, and tries pace times within the duration of a lease.
+// elect takes part in the election until ctx ends or the lead is lost, and tries pace times within
+// the duration of a lease.
 func (h *Hub) elect(ctx context.Context, pace int, release bool, callbacks leaderelection.LeaderCallbacks) error {
 	callbacks.OnStoppedLeading = func() {}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -206,7 +207,8 @@ func (h *Hub) lead(ctx context.Context) error {
 	return nil
 }
 
-// prepare checks the definitions and makes the namespace of the hub if it is missing, as soon as the API server answers.
+// prepare checks the definitions and makes the namespace of the hub if it is missing, as soon as
+// the API server answers.
 func (h *Hub) prepare(ctx context.Context) error {
 	for again := backoff.New(time.Second, 30*time.Second).Spread(); ctx.Err() == nil; again.Wait(ctx) {
 		err := h.checkDefinitions(ctx)

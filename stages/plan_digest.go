@@ -11,7 +11,8 @@ import (
 // digestDomain separates digests of plans from digests of other data.
 const digestDomain = "slipway plan 1\n"
 
-// digestChunk is about how many bytes of a plan are hashed at a time: one cluster is too few to be quick.
+// digestChunk is about how many bytes of a plan are hashed at a time: one cluster is too few to be
+// quick.
 const digestChunk = 4 << 10
 
 // Verify computes the digest of the plan again, and returns an error when it

@@ -33,8 +33,9 @@ func (p *Plan) Seal() error {
 	return p.seal()
 }
 
-// SealSorted is Seal for the packages that make plans: it checks nothing, because a rollback may have
-// no stage and no cluster. byName has the positions of the clusters in the order of their names.
+// SealSorted is Seal for the packages that make plans: it checks nothing, because a rollback may
+// have no stage and no cluster. byName has the positions of the clusters in the order of their
+// names.
 func (p *Plan) SealSorted(byName values.Order) error {
 	p.byName = byName
 	p.indexDomains()

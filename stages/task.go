@@ -119,8 +119,9 @@ func checkDuration(at *field.Path, d time.Duration) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, d.String(), "must be between 0 and 365 days")}
 }
 
-// checkRequests finds approvals whose requests would have the same name. The removal comes first because its name is
-// reserved: the stage or the group that has a name of its requests must be renamed.
+// checkRequests finds approvals whose requests would have the same name. The removal comes first
+// because its name is reserved: the stage or the group that has a name of its requests must be
+// renamed.
 func checkRequests(at *field.Path, s *Strategy) field.ErrorList {
 	names := requestNames{naming: s.Requests, taken: map[string]requestName{}}
 	removal := at.Child("removal")

@@ -41,8 +41,8 @@ func TestTheHowTosOnAHub(t *testing.T) {
 // fileName matches the name of a file in the text before its content.
 var fileName = regexp.MustCompile("`([a-z]+\\.yaml)`")
 
-// elsewhere matches blocks of commands that other tests run: the start of a hub, which runs already,
-// and the programs of the repository.
+// elsewhere matches blocks of commands that other tests run: the start of a hub, which runs
+// already, and the programs of the repository.
 var elsewhere = regexp.MustCompile(`^\$ (slipway hub|go) `)
 
 // follow writes the files of a page and runs its commands, in their order.

@@ -21,9 +21,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// gated returns a stage of the clusters with a label. After the stage, five measurements of a query,
-// one a second, must be at most limit. A greater value ends the run, and rolls it back if the
-// strategy has a RollbackPolicy.
+// gated returns a stage of the clusters with a label. After the stage, five measurements of a
+// query, one a second, must be at most limit. A greater value ends the run, and rolls it back if
+// the strategy has a RollbackPolicy.
 func gated(tier, query string, limit float64) stages.Stage {
 	return stages.Stage{
 		Name: tier, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": tier}},

@@ -1,4 +1,5 @@
-// Package metrics exports Prometheus metrics about the runs that engines hold, waiting runs and queue lag.
+// Package metrics exports Prometheus metrics about the runs that engines hold, waiting runs and
+// queue lag.
 //
 //	engine, err := fleet.New(fleet.Config{Queues: metrics.Queues(registry), ...})
 //	registry.MustRegister(metrics.New(engine))
@@ -101,7 +102,8 @@ type queues struct {
 	latency, work              *prometheus.HistogramVec
 }
 
-// Queues registers the metrics of the queues of one engine, for [fleet.Config]. It panics if they are registered already.
+// Queues registers the metrics of the queues of one engine, for [fleet.Config]. It panics if they
+// are registered already.
 func Queues(registry prometheus.Registerer) workqueue.MetricsProvider {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "slipway_queue_" + name, Help: help}, []string{"queue"})

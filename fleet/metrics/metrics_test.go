@@ -63,7 +63,8 @@ func TestWhatAnEngineHoldsIsAMetric(t *testing.T) {
 	}
 }
 
-// gathered are the values of all metrics, by the name and the labels; of a histogram how many there are.
+// gathered are the values of all metrics, by the name and the labels; of a histogram how many
+// there are.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()

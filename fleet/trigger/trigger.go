@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// MaxName is how long the name of a trigger may be, and MaxRevision how long a revision: both are in the names of runs,
-// which have at most 63 characters.
+// MaxName is how long the name of a trigger may be, and MaxRevision how long a revision: both are
+// in the names of runs, which have at most 63 characters.
 const (
 	MaxName     = 30
 	MaxRevision = 32
@@ -94,7 +94,8 @@ type Outcome struct {
 	Run string
 }
 
-// Fire creates the run that is due, if there is one. It may be called concurrently, and from several processes.
+// Fire creates the run that is due, if there is one. It may be called concurrently, and from
+// several processes.
 func Fire(ctx context.Context, e *fleet.Engine, t Trigger) (Outcome, error) {
 	if err := t.Validate(); err != nil {
 		return Outcome{}, err

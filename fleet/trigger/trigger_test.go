@@ -184,7 +184,8 @@ func TestADisabledTriggerCreatesNothing(t *testing.T) {
 	})
 }
 
-// The strategy of a run is that with which it was created: another one in the trigger is no reason to roll out again.
+// The strategy of a run is that with which it was created: another one in the trigger is no reason
+// to roll out again.
 func TestAChangedStrategyIsThatOfTheNextRun(t *testing.T) {
 	play(t, func(e *env) {
 		e.fires(auto(), trigger.Created, "auto-0")
@@ -247,7 +248,8 @@ func TestAnInvalidTriggerIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 	}
 }
 
-// Processes that fire the same trigger at the same time, one of which dies at any moment, create one run.
+// Processes that fire the same trigger at the same time, one of which dies at any moment, create
+// one run.
 func TestManyProcessesCreateOneRun(t *testing.T) {
 	play(t, func(e *env) {
 		for i := range 20 {

@@ -99,8 +99,8 @@ type ScheduledStart struct {
 	UTCOffset string `json:"utcOffset"`
 }
 
-// Form returns a strategy in Azure's form. [Read] returns the same strategy from its JSON except for
-// the name, because the file has none. The error names every field that Azure cannot express.
+// Form returns a strategy in Azure's form. [Read] returns the same strategy from its JSON except
+// for the name, because the file has none. The error names every field that Azure cannot express.
 func Form(s stages.Strategy) (Strategy, error) {
 	w := writer{}
 	w.options(&s)

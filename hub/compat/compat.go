@@ -1,8 +1,8 @@
-// Package compat has the compatibility setting of a hub: the version of KubeFleet whose behaviour the hub has where
-// versions of KubeFleet differ.
+// Package compat has the compatibility setting of a hub: the version of KubeFleet whose behaviour
+// the hub has where versions of KubeFleet differ.
 //
-// All that differs is in [Setting.Behaviour] and, for the definitions, in hub/manifests/internal/generate. docs/hub.md has
-// the table for users.
+// All that differs is in [Setting.Behaviour] and, for the definitions, in
+// hub/manifests/internal/generate. docs/hub.md has the table for users.
 package compat
 
 import (
@@ -27,7 +27,8 @@ const (
 	Default = July2025
 )
 
-// Label is the label of the definitions that differ and of the Lease of the leading hub. Its value is the setting.
+// Label is the label of the definitions that differ and of the Lease of the leading hub. Its value
+// is the setting.
 const Label = "slipway.dev/compatibility"
 
 // Settings returns all settings, the default first.
@@ -58,7 +59,8 @@ func (s Setting) OrDefault() Setting {
 
 // Behaviour holds the differences between the settings, except the differences of the definitions.
 type Behaviour struct {
-	// State is the state of a run without spec.state. The definitions write it into runs if it is Initialize.
+	// State is the state of a run without spec.state. The definitions write it into runs if it is
+	// Initialize.
 	State kubefleet.State
 	// SnapshotsOfChanges reports whether a change of the objects that an External placement
 	// selects makes a snapshot, as under RollingUpdate. Otherwise only a run without an index
@@ -66,8 +68,9 @@ type Behaviour struct {
 	SnapshotsOfChanges bool
 	// Requests says how approval requests are named. A run keeps the names that it began with.
 	Requests approval.Naming
-	// TasksBySide reports whether the reasons of the tasks of stages begin with BeforeStageTask or AfterStageTask, and
-	// whether messages name the kind of the object. Otherwise they begin with StageTask and messages name no kind.
+	// TasksBySide reports whether the reasons of the tasks of stages begin with BeforeStageTask or
+	// AfterStageTask, and whether messages name the kind of the object. Otherwise they begin with
+	// StageTask and messages name no kind.
 	TasksBySide bool
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/parallel"
 )
 
-// BenchmarkListRuns lists the 1,000 runs of a hub, of ten clusters each, as `kubectl slipway get runs` does.
+// BenchmarkListRuns lists the 1,000 runs of a hub, of ten clusters each, as `kubectl slipway get
+// runs` does.
 func BenchmarkListRuns(b *testing.B) {
 	server := kubeenv.ForTest(b).Server(b, "hub")
 	if err := manifests.Install(b.Context(), server.Config(), manifests.Options{}); err != nil {

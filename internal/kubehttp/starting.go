@@ -69,7 +69,8 @@ func (t ifReady) RoundTrip(r *http.Request) (*http.Response, error) {
 	return t.RoundTripper.RoundTrip(again)
 }
 
-// repeated returns a request that can be sent after r, or false if the body of r can be read only once.
+// repeated returns a request that can be sent after r, or false if the body of r can be read only
+// once.
 func repeated(r *http.Request) (*http.Request, bool) {
 	again := r.Clone(r.Context())
 	if r.Body == nil || r.Body == http.NoBody {

@@ -204,8 +204,8 @@ func split(text string) []string {
 }
 
 // titlesSince returns the titles of the commits after a revision. There are none if the history of
-// the repository does not reach back to the revision, or if root is in no repository, for example in
-// an archive of the sources.
+// the repository does not reach back to the revision, or if root is in no repository, for example
+// in an archive of the sources.
 func titlesSince(root, revision string) ([]string, error) {
 	if !hasCommit(root, revision) {
 		fmt.Fprintf(os.Stderr, "prose: titles of commits are not measured, because there is no commit %s here\n", revision)

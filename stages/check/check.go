@@ -82,7 +82,8 @@ type Check struct {
 	// Count is how many measurements must be Successful; default 1. A check during a stage
 	// must not set it.
 	Count int `json:"count,omitempty"`
-	// FailureLimit is how many measurements may be Failed. InconclusiveLimit is how many may be [Inconclusive].
+	// FailureLimit is how many measurements may be Failed. InconclusiveLimit is how many may be
+	// [Inconclusive].
 	FailureLimit      int `json:"failureLimit,omitempty"`
 	InconclusiveLimit int `json:"inconclusiveLimit,omitempty"`
 	// ConsecutiveErrorLimit is how many measurements in a row may be an Error; default 4.

@@ -42,7 +42,8 @@ func startOf(query string) position {
 	return position{place: inExpression}
 }
 
-// read moves the position behind a part of the query. Values do not move it, since they have no quotes.
+// read moves the position behind a part of the query. Values do not move it, since they have no
+// quotes.
 func (p *position) read(text string) {
 	for i := 0; i < len(text); i++ {
 		c := text[i]

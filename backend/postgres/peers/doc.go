@@ -1,3 +1,3 @@
-// Package peers measures rollouts on a PostgreSQL store beside a library for durable workflows on the same server. It has a module
-// of its own, so that Slipway does not depend on that library.
+// Package peers measures rollouts on a PostgreSQL store beside a library for durable workflows on
+// the same server. It has a module of its own, so that Slipway does not depend on that library.
 package peers

@@ -1,5 +1,6 @@
-// Package lenient applies objects that kubectl apply accepts and a server-side apply refuses. Such an object has an unknown
-// field, or several items of a list under one key. The package drops the field, and all items of the key but the last.
+// Package lenient applies objects that kubectl apply accepts and a server-side apply refuses. Such
+// an object has an unknown field, or several items of a list under one key. The package drops the
+// field, and all items of the key but the last.
 package lenient
 
 import (
@@ -14,11 +15,13 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// rounds is the limit of calls for one object. There may be several, because a server may name only some of the fields.
+// rounds is the limit of calls for one object. There may be several, because a server may name
+// only some of the fields.
 const rounds = 10
 
-// Apply calls apply with an object. If apply returns a [*backend.SchemaError], Apply drops the parts that the error names from
-// a copy and calls apply again. It returns the paths of the dropped parts, and does not change the object.
+// Apply calls apply with an object. If apply returns a [*backend.SchemaError], Apply drops the
+// parts that the error names from a copy and calls apply again. It returns the paths of the
+// dropped parts, and does not change the object.
 func Apply(obj *unstructured.Unstructured, apply func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (live *unstructured.Unstructured, left []string, err error) {
 	for range rounds {
 		live, err = apply(obj)
@@ -35,7 +38,8 @@ func Apply(obj *unstructured.Unstructured, apply func(*unstructured.Unstructured
 	return live, left, err
 }
 
-// without returns a copy of an object without the parts that an error names, and the paths of the parts that it found.
+// without returns a copy of an object without the parts that an error names, and the paths of the
+// parts that it found.
 func without(obj *unstructured.Unstructured, refused *backend.SchemaError) (rest *unstructured.Unstructured, left []string) {
 	rest = obj.DeepCopy()
 	for _, path := range slices.Concat(refused.Unknown, refused.Repeated) {
@@ -46,8 +50,9 @@ func without(obj *unstructured.Unstructured, refused *backend.SchemaError) (rest
 	return rest, left
 }
 
-// drop removes the field at a path of structured-merge-diff from v. If the path ends with the key of an item, drop removes all
-// items of the key but the last. It reports whether it removed anything.
+// drop removes the field at a path of structured-merge-diff from v. If the path ends with the key
+// of an item, drop removes all items of the key but the last. It reports whether it removed
+// anything.
 func drop(v any, path string) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -91,7 +96,8 @@ func lastOf(list []any, key key) []any {
 	return kept
 }
 
-// fieldOf returns the field of m that a path begins with. Names may contain dots and brackets: the longest counts.
+// fieldOf returns the field of m that a path begins with. Names may contain dots and brackets: the
+// longest counts.
 func fieldOf(m map[string]any, path string) (name, rest string, ok bool) {
 	path, ok = strings.CutPrefix(path, ".")
 	if !ok {
@@ -143,7 +149,8 @@ func keyOf(path string) (k key, rest string, ok bool) {
 	}
 }
 
-// isOf reports whether an item may have the key. A field that the item does not have has its default value.
+// isOf reports whether an item may have the key. A field that the item does not have has its
+// default value.
 func (k key) isOf(i int, item any) bool {
 	if k.index >= 0 {
 		return i == k.index

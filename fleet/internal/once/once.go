@@ -30,9 +30,10 @@ const (
 	Failed    End = "Failed"
 )
 
-// ClassOf returns the class of an object by its kind and its spec. A Job with a time to live is Expiring, and so is an
-// object of another kind that has such a field at the top of its spec. Runs of Tekton and of Argo Workflows are
-// Expiring without a field, because both have pruners that are configured elsewhere.
+// ClassOf returns the class of an object by its kind and its spec. A Job with a time to live is
+// Expiring, and so is an object of another kind that has such a field at the top of its spec. Runs
+// of Tekton and of Argo Workflows are Expiring without a field, because both have pruners that are
+// configured elsewhere.
 func ClassOf(obj *unstructured.Unstructured) Class {
 	gvk := obj.GroupVersionKind()
 	spec, _ := obj.Object["spec"].(map[string]any)
@@ -73,8 +74,8 @@ func isTemplate(kind string) bool {
 	return strings.HasSuffix(kind, "Template") || strings.HasPrefix(kind, "Cron")
 }
 
-// EndOf returns how an object that does its work once ended, by its status; empty if it has not ended or says so of an
-// older version of itself.
+// EndOf returns how an object that does its work once ended, by its status; empty if it has not
+// ended or says so of an older version of itself.
 func EndOf(obj *unstructured.Unstructured) End {
 	status, _ := obj.Object["status"].(map[string]any)
 	if seen, ok := status["observedGeneration"].(int64); ok && seen < obj.GetGeneration() {

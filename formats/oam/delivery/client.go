@@ -21,7 +21,8 @@ type Client struct {
 	Run func(name string) Run
 }
 
-// Run is the part of a run's handle that a [Client] uses: the handle of an API's client or of an engine.
+// Run is the part of a run's handle that a [Client] uses: the handle of an API's client or of an
+// engine.
 type Run interface {
 	Status(ctx context.Context) (fleet.Status, error)
 	Command(ctx context.Context, c stages.Command) error

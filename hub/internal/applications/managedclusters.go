@@ -18,8 +18,9 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 )
 
-// ManagedClusters shows each MemberCluster as a ManagedCluster of Open Cluster Management. It owns the ManagedClusters that
-// have a MemberCluster as their owner, and touches no others. If another author has defined the kind, it makes none.
+// ManagedClusters shows each MemberCluster as a ManagedCluster of Open Cluster Management. It owns
+// the ManagedClusters that have a MemberCluster as their owner, and touches no others. If another
+// author has defined the kind, it makes none.
 type ManagedClusters struct {
 	*objects.Client
 	Queues *queues.Queues
@@ -31,7 +32,8 @@ type ManagedClusters struct {
 // definedAgain is when the definition of the kind is read again that another author has made.
 const definedAgain = 10 * time.Minute
 
-// Reconcile makes the ManagedCluster of a MemberCluster, brings it up to date, or deletes it after the MemberCluster.
+// Reconcile makes the ManagedCluster of a MemberCluster, brings it up to date, or deletes it after
+// the MemberCluster.
 func (r *ManagedClusters) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
 	all := r.Dynamic.Resource(api.ManagedClusterGVR())
 	member, shown := r.Cached(api.MemberGVR(), k), r.Object(api.ManagedClusterGVR(), k)
@@ -102,7 +104,8 @@ func isProjection(shown *unstructured.Unstructured) bool {
 	})
 }
 
-// projectionOf returns the ManagedCluster that shows a member, without its status: its labels are the member's.
+// projectionOf returns the ManagedCluster that shows a member, without its status: its labels are
+// the member's.
 func projectionOf(member *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"hubAcceptsClient": true, "leaseDurationSeconds": int64(60)},

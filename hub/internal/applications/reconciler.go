@@ -27,7 +27,8 @@ type Reconciler struct {
 	Delivery *delivery.Applications
 	Queues   *queues.Queues
 
-	// known are the keys of applications by the engine's names of their placements and of their last runs.
+	// known are the keys of applications by the engine's names of their placements and of their
+	// last runs.
 	known sync.Map
 }
 

@@ -1,4 +1,5 @@
-// Package evictions reconciles ClusterResourcePlacementEvictions: it answers each once, and has the engine carry it out.
+// Package evictions reconciles ClusterResourcePlacementEvictions: it answers each once, and has
+// the engine carry it out.
 package evictions
 
 import (
@@ -25,13 +26,15 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Reconciler answers evictions. It owns their status, and the runs of the engine that carry them out.
+// Reconciler answers evictions. It owns their status, and the runs of the engine that carry them
+// out.
 //
-// One is answered at a time: the budget depends on the evictions before it. The answer is decided on one version of the
-// placement, and the engine records the run in one compare-and-swap with the check that the placement still has that version;
-// otherwise the eviction is decided again. The run has a name that is made of the eviction's UID, and the answer as its title.
-// Then the binding goes, and then the status is written: if the hub dies in between, the next one finds the run and writes
-// the same answer.
+// One is answered at a time: the budget depends on the evictions before it. The answer is decided
+// on one version of the placement, and the engine records the run in one compare-and-swap with the
+// check that the placement still has that version; otherwise the eviction is decided again. The
+// run has a name that is made of the eviction's UID, and the answer as its title. Then the binding
+// goes, and then the status is written: if the hub dies in between, the next one finds the run and
+// writes the same answer.
 type Reconciler struct {
 	*objects.Client
 	Engine     *fleet.Engine
@@ -84,8 +87,9 @@ func isAnswered(obj *unstructured.Unstructured) bool {
 	return api.ConditionOf(obj, api.ConditionValid).Is("False", obj.GetGeneration()) || api.ConditionOf(obj, api.ConditionExecuted).Status != ""
 }
 
-// answer judges an eviction and has it carried out. An eviction that has an admitted run was judged before. The error
-// matches backend.ErrConflict if the placement changed while the eviction was judged.
+// answer judges an eviction and has it carried out. An eviction that has an admitted run was
+// judged before. The error matches backend.ErrConflict if the placement changed while the eviction
+// was judged.
 func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured, run string) (status.Eviction, error) {
 	before, err := r.Engine.Run(run).Status(ctx)
 	if err == nil {
@@ -126,8 +130,9 @@ func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured,
 	return answer, err
 }
 
-// answerOf returns the answer that the run of an eviction records. The engine withdraws a run that is recorded but was
-// decided on an outdated placement, so it does not count before it is admitted.
+// answerOf returns the answer that the run of an eviction records. The engine withdraws a run that
+// is recorded but was decided on an outdated placement, so it does not count before it is
+// admitted.
 func (r *Reconciler) answerOf(ctx context.Context, run *fleet.Status) (status.Eviction, error) {
 	admitted, err := r.Placements.IsAdmitted(ctx, run.Run.Placement, run.Run.Name)
 	if err == nil && !admitted && !run.Run.IsEnded() {

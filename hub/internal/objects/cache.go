@@ -48,7 +48,8 @@ type Client struct {
 	mirrors       map[schema.GroupVersionResource]cache.SharedIndexInformer
 }
 
-// New returns a client that watches nothing yet; see [Client.Watch], [Client.WatchMetadata] and [Client.Start].
+// New returns a client that watches nothing yet; see [Client.Watch], [Client.WatchMetadata] and
+// [Client.Start].
 func New(d dynamic.Interface, m metadata.Interface, k kubernetes.Interface, log *slog.Logger) *Client {
 	return &Client{
 		Dynamic: d, Metadata: m, Kube: k, Log: log,

@@ -1,5 +1,5 @@
-// The program generate writes the CustomResourceDefinitions of package manifests, hub/manifests/crds,
-// from the definitions that controller-gen made of the types below api:
+// The program generate writes the CustomResourceDefinitions of package manifests,
+// hub/manifests/crds, from the definitions that controller-gen made of the types below api:
 //
 //	go run ./hub/manifests/internal/generate DIRECTORY
 //
