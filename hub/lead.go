@@ -97,7 +97,8 @@ func (h *Hub) awaitLead(ctx context.Context) error {
 	}})
 }
 
-// untilWon logs until the lead is won: the elector ends then, and takes that for a failure.
+// untilWon drops log messages after the lead is won, because the elector then ends and logs that
+// as a failure.
 type untilWon struct {
 	slog.Handler
 	won *atomic.Bool
@@ -122,8 +123,8 @@ func (u *untilWon) WithGroup(name string) slog.Handler {
 	return &untilWon{u.Handler.WithGroup(name), u.won}
 }
 
-// elect takes part in the election until ctx ends or the lead is lost, and tries pace times within
-// the duration of a lease.
+// elect takes part in the election until ctx ends or the lead is lost. It tries to get or renew
+// the lease pace times per lease duration.
 func (h *Hub) elect(ctx context.Context, pace int, release bool, callbacks leaderelection.LeaderCallbacks) error {
 	callbacks.OnStoppedLeading = func() {}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -147,8 +148,8 @@ func (h *Hub) elect(ctx context.Context, pace int, release bool, callbacks leade
 	return nil
 }
 
-// tenure is the time that a hub leads. The election starts it in a goroutine of
-// its own, perhaps when it is over already.
+// tenure is the time in which a hub leads. The election starts it in a separate goroutine,
+// possibly after the lead is lost again.
 type tenure struct {
 	mu   sync.Mutex
 	over bool

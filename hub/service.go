@@ -87,8 +87,8 @@ func newService(h *Hub) (*service, error) {
 	return s, s.watch()
 }
 
-// newQueue returns a queue whose rounds are bounded, counted and timed. Workers is how many
-// objects of the kind are brought up to date at the same time.
+// newQueue returns a queue whose rounds are bounded, counted and timed. workers is the number of
+// objects of the kind that are reconciled at the same time.
 func (s *service) newQueue(name string, workers int, sync func(context.Context, api.Key) (time.Duration, error)) *reconcile.Queue[api.Key] {
 	return reconcile.New(reconcile.Options[api.Key]{
 		Reconcile: func(ctx context.Context, k api.Key) (time.Duration, error) {
@@ -106,7 +106,7 @@ func (s *service) newQueue(name string, workers int, sync func(context.Context, 
 	})
 }
 
-// retryFirst and retryMost bound how soon an object that failed is tried again.
+// retryFirst and retryMost are the shortest and the longest backoff of an object.
 const (
 	retryFirst = 50 * time.Millisecond
 	retryMost  = 30 * time.Second

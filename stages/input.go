@@ -45,9 +45,9 @@ type Input struct {
 	NewCalendar bool
 }
 
-// Calendar returns the maintenance windows and freezes of the clusters of a plan. It is a value
-// like the rest of an [Input]: the same arguments give the same answer, at once, and it may be
-// called concurrently.
+// Calendar returns the maintenance windows and freezes of the clusters of a plan. Like every part
+// of an [Input] it must not change: the same arguments must give the same answer. It must return
+// immediately, and may be called concurrently.
 type Calendar interface {
 	// Window returns the window that applies to the cluster at a position of the plan at a
 	// moment.

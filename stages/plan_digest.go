@@ -11,8 +11,8 @@ import (
 // digestDomain separates digests of plans from digests of other data.
 const digestDomain = "slipway plan 1\n"
 
-// digestChunk is about how many bytes of a plan are hashed at a time: one cluster is too few to be
-// quick.
+// digestChunk is the approximate number of bytes that are hashed at a time, because hashing each
+// cluster separately is slow.
 const digestChunk = 4 << 10
 
 // Verify computes the digest of the plan again, and returns an error when it

@@ -70,8 +70,8 @@ func (p *Plan) encodeHeader(pages int) ([]byte, error) {
 	})
 }
 
-// pages returns the revisions and the clusters as rows of pages. A row that the bounds of a page
-// leave no room for begins the next page.
+// pages returns the revisions and the clusters as rows of pages. A row that does not fit into the
+// bounds of a page begins the next page.
 func (p *Plan) pages() []pageRecord {
 	var out []pageRecord
 	used := 0 // bytes of the last page, at most

@@ -63,8 +63,8 @@ func TestWhatAnEngineHoldsIsAMetric(t *testing.T) {
 	}
 }
 
-// gathered are the values of all metrics, by the name and the labels; of a histogram how many
-// there are.
+// gathered returns the values of all metrics, by name and labels. The value of a histogram is its
+// number of samples.
 func gathered(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 	t.Helper()
 	families, err := registry.Gather()

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// MaxName is how long the name of a trigger may be, and MaxRevision how long a revision: both are
-// in the names of runs, which have at most 63 characters.
+// MaxName is the maximum length of a trigger's name, and MaxRevision the maximum length of a
+// revision, in characters. Names of runs contain both, and have at most 63 characters.
 const (
 	MaxName     = 30
 	MaxRevision = 32

@@ -184,8 +184,8 @@ func TestADisabledTriggerCreatesNothing(t *testing.T) {
 	})
 }
 
-// The strategy of a run is that with which it was created: another one in the trigger is no reason
-// to roll out again.
+// A run keeps the strategy with which it was created. A new strategy in the trigger alone causes
+// no run.
 func TestAChangedStrategyIsThatOfTheNextRun(t *testing.T) {
 	play(t, func(e *env) {
 		e.fires(auto(), trigger.Created, "auto-0")

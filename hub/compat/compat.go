@@ -1,7 +1,7 @@
 // Package compat has the compatibility setting of a hub: the version of KubeFleet whose behaviour
-// the hub has where versions of KubeFleet differ.
+// the hub has if versions of KubeFleet differ.
 //
-// All that differs is in [Setting.Behaviour] and, for the definitions, in
+// All differences are in [Setting.Behaviour] and, for the definitions, in
 // hub/manifests/internal/generate. docs/hub.md has the table for users.
 package compat
 

@@ -169,8 +169,8 @@ func (w *hubEnv) eventually(what string, happened func() bool) {
 	}
 }
 
-// as is the hub as a user sees it in a namespace, "" for outside of all and "*" for all; an empty
-// user is an administrator.
+// as returns a client of the hub for a user and a namespace: "" for cluster-scoped objects, "*"
+// for all namespaces. An empty user is an administrator.
 func (w *hubEnv) as(user, namespace string) *httpapi.Client {
 	w.t.Helper()
 	cfg := Config{Rest: w.server.Config(), Namespace: namespace, Dialer: w.dialer, Rules: rules}
@@ -196,8 +196,8 @@ func (w *hubEnv) until(c *httpapi.Client, run string, want stages.State) fleet.R
 	return w.summary(c, run, "to be "+string(want), func(r fleet.RunSummary) bool { return r.State == want })
 }
 
-// completed waits until so many clusters of a run are completed: its request is there a moment
-// before its status says so.
+// completed waits until the given number of clusters of a run are completed, because the request
+// of the run appears a moment before the status shows that.
 func (w *hubEnv) completed(c *httpapi.Client, run string, clusters int) fleet.RunSummary {
 	w.t.Helper()
 	what := fmt.Sprintf("to have completed %d clusters", clusters)
@@ -239,7 +239,7 @@ func spec(name string) fleet.RunSpec {
 }
 
 // A person who may change the objects of a hub creates, approves, stops, starts, rejects, rolls
-// back and deletes runs through them, and reads from its records how they go.
+// back and deletes runs through them, and reads their progress from its records.
 func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	w := newHubEnv(t)
 	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)

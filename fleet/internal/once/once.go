@@ -69,13 +69,14 @@ func expires(spec map[string]any) bool {
 	return spec["ttlSecondsAfterFinished"] != nil || policy["ttlSecondsAfterFinished"] != nil || spec["ttlStrategy"] != nil
 }
 
-// isTemplate reports whether objects of a kind only describe others, which end in their stead.
+// isTemplate reports whether objects of a kind only describe other objects, which do the work and
+// end.
 func isTemplate(kind string) bool {
 	return strings.HasSuffix(kind, "Template") || strings.HasPrefix(kind, "Cron")
 }
 
-// EndOf returns how an object that does its work once ended, by its status; empty if it has not
-// ended or says so of an older version of itself.
+// EndOf returns how an object that does its work once ended, by its status. It returns "" if the
+// object has not ended, or if its status is about an older generation.
 func EndOf(obj *unstructured.Unstructured) End {
 	status, _ := obj.Object["status"].(map[string]any)
 	if seen, ok := status["observedGeneration"].(int64); ok && seen < obj.GetGeneration() {

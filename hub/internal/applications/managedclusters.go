@@ -18,9 +18,9 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 )
 
-// ManagedClusters shows each MemberCluster as a ManagedCluster of Open Cluster Management. It owns
-// the ManagedClusters that have a MemberCluster as their owner, and touches no others. If another
-// author has defined the kind, it makes none.
+// ManagedClusters shows each MemberCluster as a ManagedCluster of Open Cluster Management. It
+// manages only the ManagedClusters that have a MemberCluster as their owner. If another author has
+// defined the kind, it creates no ManagedClusters.
 type ManagedClusters struct {
 	*objects.Client
 	Queues *queues.Queues
@@ -29,7 +29,7 @@ type ManagedClusters struct {
 	defined atomic.Bool
 }
 
-// definedAgain is when the definition of the kind is read again that another author has made.
+// definedAgain is the interval of reads of the kind's definition if another author has made it.
 const definedAgain = 10 * time.Minute
 
 // Reconcile makes the ManagedCluster of a MemberCluster, brings it up to date, or deletes it after

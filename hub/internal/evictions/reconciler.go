@@ -29,18 +29,18 @@ import (
 // Reconciler answers evictions. It owns their status, and the runs of the engine that carry them
 // out.
 //
-// One is answered at a time: the budget depends on the evictions before it. The answer is decided
-// on one version of the placement, and the engine records the run in one compare-and-swap with the
-// check that the placement still has that version; otherwise the eviction is decided again. The
-// run has a name that is made of the eviction's UID, and the answer as its title. Then the binding
-// goes, and then the status is written: if the hub dies in between, the next one finds the run and
-// writes the same answer.
+// Reconciler answers one eviction at a time, because the budget depends on the evictions before
+// it. It decides on one version of the placement, and the engine records the run by a
+// compare-and-swap only if the placement still has that version; otherwise Reconciler decides
+// again. The name of the run contains the eviction's UID, and its title is the answer. After that
+// Reconciler deletes the binding, and writes the status last: if the hub dies in between, the next
+// hub finds the run and writes the same answer.
 type Reconciler struct {
 	*objects.Client
 	Engine     *fleet.Engine
 	Queues     *queues.Queues
 	Placements *placements.Reconciler
-	// Deadline is how long a member that cannot be reached holds up the removal.
+	// Deadline is the time for which an unreachable member delays the removal.
 	Deadline time.Duration
 }
 

@@ -9,8 +9,7 @@ import (
 )
 
 // TestAStopIsAskedOnceTheRunHasBegun: the engine refuses to stop a run that has not started, and
-// takes each command once, so that a stop which comes in the moment before has to wait for the
-// start.
+// takes each command once, so that a stop right before the start must wait for the start.
 func TestAStopIsAskedOnceTheRunHasBegun(t *testing.T) {
 	for _, c := range []struct {
 		run  step.Run
