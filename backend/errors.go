@@ -37,9 +37,9 @@ func (e *FieldConflictError) Error() string {
 // Unwrap returns ErrPermanent.
 func (e *FieldConflictError) Unwrap() error { return ErrPermanent }
 
-// SchemaError is the error of an apply of an object that would be taken but for fields that the
-// schema of its kind does not have, and items of a list that have the same key. A create or an
-// update by kubectl takes such an object, without those fields. It matches ErrPermanent.
+// SchemaError is the error of an apply if the only problems of the object are fields that the
+// schema of its kind lacks, or several items of a list with the same key. A create or an update by
+// kubectl accepts such an object without those fields. It matches ErrPermanent.
 type SchemaError struct {
 	// Unknown are the paths of fields that the schema does not have, as structured-merge-diff
 	// writes paths: .spec.containers[name="web"].colour

@@ -52,7 +52,7 @@ type expectation struct {
 	Both    []yaml.Node `yaml:"both"`
 	Partial []yaml.Node `yaml:"partial"`
 	Full    []yaml.Node `yaml:"full"`
-	// Warnings are parts of all that is warned of.
+	// Warnings has a part of each expected warning, and there must be no others.
 	Warnings []string `yaml:"warnings"`
 	State    string   `yaml:"state"`
 	// Error is a part of the error.

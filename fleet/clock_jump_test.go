@@ -122,7 +122,7 @@ func jumpAround(t *testing.T, r *rand.Rand) {
 			epochs[ev.Run] = ev.Epoch
 		}
 		if ev.Type == stages.RunTaken || ev.Type == stages.RunCreated || ev.Run == "" {
-			continue // these have the time of an engine
+			continue // times by the clock of an engine
 		}
 		if ev.Time.Before(last[ev.Run]) {
 			t.Errorf("the time of a run goes back from %v: %s", last[ev.Run], line(ev))

@@ -10,8 +10,8 @@ import (
 // Input is the news since the last step. A cluster without an observation is unknown, not
 // healthy.
 type Input struct {
-	// Now is the current time. If it is before the latest time that the run has seen, that
-	// time counts.
+	// Now is the current time. If it is earlier than the time of the run, Step uses the time of
+	// the run.
 	Now time.Time
 	// Observations are applied in order; a later one of the same cluster wins.
 	Observations []Observation

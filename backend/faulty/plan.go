@@ -44,11 +44,12 @@ type Fault struct {
 	// itself returns its own error. For a list or a watch it ends the sequence after the first
 	// element.
 	After error
-	// Late fails a call that may change something now, and the effect follows later: after
-	// LateDelay, or if that is 0 right before the plan's LateCalls-th further call, the next one at
-	// least. The backend checks preconditions such as a revision at that time, so the effect may
-	// silently never happen. The end of the context does not prevent the effect; a crash prevents
-	// only an effect that waits for calls. A call that changes nothing just fails.
+	// Late makes a call that may change something fail immediately and take effect later: after
+	// LateDelay, or if LateDelay is 0, right before the LateCalls-th of the plan's following
+	// calls; 0 means the next call. The backend checks preconditions such as a revision at that
+	// time, so the effect may silently never happen. The end of the context does not prevent the
+	// effect; a crash prevents only an effect that waits for calls. A call that changes nothing
+	// just fails.
 	Late      error
 	LateDelay time.Duration
 	LateCalls int

@@ -21,9 +21,9 @@ func TestARefusalNamesTheRole(t *testing.T) {
 	}
 }
 
-// TestEveryRouteIsGuarded asks each route of the handler, its own and those of the engine, for a
-// change that a page of another site can make, that is no JSON, is too long or has an unknown
-// field. None reaches the API server.
+// TestEveryRouteIsGuarded sends bad requests for a change to each route of the handler and of the
+// engine: a request from a page of another site, a body that is no JSON, a body that is too long,
+// and an unknown field. No request reaches the API server.
 func TestEveryRouteIsGuarded(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		t.Errorf("the API server is asked: %s %s", r.Method, r.URL)

@@ -50,7 +50,8 @@ func (c *Counts) opened(response *http.Response) {
 	}}
 }
 
-// Calls returns how often each was made since the beginning or Reset, watches included.
+// Calls returns the number of requests for each call since the start or the last Reset, including
+// watches.
 func (c *Counts) Calls() map[Call]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

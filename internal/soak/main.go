@@ -18,11 +18,11 @@
 // the length of waits; package fleet tests it. All other laws hold for every clock: applied
 // contents, caps, gates, approvals, order and epochs, and the time of a run never goes back.
 //
-// At the end of each scenario the faults end and the clocks are right, every run must end within
-// a minute and a half, and everything is retired and deleted. The heap, the goroutines, the open
-// descriptors and the files after compaction must return to their initial sizes. The engines'
-// file must contain no record of a deleted run, however often processes were killed, and of each
-// placement only its last snapshots and events. One environment lasts for all scenarios.
+// At the end of each scenario the faults end and the clocks are right, every run must end within a
+// minute and a half, and everything is retired and deleted. The heap, the goroutines, the open
+// descriptors and the files after compaction must return to their initial sizes. However often
+// processes were killed, the engines' file must contain no record of a deleted run, and only the
+// last snapshots and events of each placement. One environment lasts for all scenarios.
 //
 // The report of a violation contains the seed and the number of the scenario, and the command
 // that plays this scenario alone; the exit code is 1 then, and the directory stays. A replay

@@ -37,8 +37,8 @@ func begun(p *stages.Plan, c stages.Calendar) Ready {
 	return Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch, Calendar: c})
 }
 
-// completes makes every cluster in flight healthy until the run ends, or nothing moves and no time
-// is left to wake at. It returns the largest record.
+// completes makes every cluster in flight healthy until the run ends, or until no cluster is in
+// flight and the run has no time to wake at. It returns the largest record.
 func completes(tb testing.TB, p *stages.Plan, ready Ready, c stages.Calendar) (last Ready, largest int) {
 	now := ready.Run.Now.Time()
 	for i := 0; ready.Run.State == stages.Running && i < 100000; i++ {

@@ -20,7 +20,8 @@ type gates struct {
 	// skip reports whether the gates do not hold the run, and skipWait whether the wait after the
 	// clusters does not.
 	skip, skipWait bool
-	// pause reports whether there are no clusters, so that the wait can be ended early.
+	// pause reports whether the stage or the group is a Pause. A command can end the wait of a
+	// Pause early.
 	pause bool
 }
 

@@ -74,8 +74,9 @@ type middle struct {
 	nested bool
 	// first is the first differing item, hubEnd and memberEnd are the ends behind the last.
 	first, hubEnd, memberEnd int
-	// partner is, for each item of the hub, the member's item that it is compared with, or noPlace.
-	// Settled marks equal pairs, taken the member's items with a partner.
+	// partner is, for each item of the hub, the member's item that it is compared with, or
+	// noPlace. settled marks the hub's items with an equal partner, and taken marks the member's
+	// items with a partner.
 	partner        []int32
 	settled, taken []bool
 }

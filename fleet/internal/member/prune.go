@@ -50,8 +50,8 @@ func (w *work) pruneAll(ctx context.Context) error {
 	return nil
 }
 
-// leaves deletes or releases one object. It reports whether the object is still there, because the
-// member takes its time, fails or refuses.
+// leaves deletes or releases one object. It reports whether the object still exists, because the
+// deletion takes time, fails or is refused.
 func (w *work) leaves(ctx context.Context, t *target) (bool, error) {
 	if !t.unread {
 		err := w.prune(ctx, t)

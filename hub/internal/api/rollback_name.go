@@ -51,8 +51,8 @@ func RollbackName(run, title string, n int) string {
 	return kubefleet.EngineName(of.Namespace, fleet.RollbackName(of.Name, n))
 }
 
-// mostRollbacks is the number of rollbacks of one run that can have an object each if the engine's
-// name was cut.
+// mostRollbacks limits the number of rollbacks of one run that can have objects if the engine's
+// names of the rollbacks are cut.
 const mostRollbacks = 1000
 
 // RollbackKey returns the key of the object of a rollback, given the key of the run that it rolls

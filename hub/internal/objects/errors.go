@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Passes reports whether an error may disappear by itself: the API server gives it neither for
-// the request nor for the identity of the caller.
+// Passes reports whether a retry may succeed. It returns false only if the API server refuses the
+// request or the caller; conflicts and too many requests may pass.
 func Passes(err error) bool {
 	switch code := apierrors.APIStatus(nil); {
 	case errors.As(err, &code):
