@@ -10,10 +10,11 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// limit is how long one case may take.
+// limit is the maximum duration of one case.
 const limit = time.Minute
 
-// patience is how long a case waits for an effect that a backend promises without a time limit.
+// patience is the maximum wait of a case for an effect that a backend promises without a time
+// limit.
 const patience = 10 * time.Second
 
 // Case proves one sentence of a contract for a T.

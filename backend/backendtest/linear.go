@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// linearPatience is how long the check of one history may take. A check takes some milliseconds.
+// linearPatience is the maximum duration of the check of one history. A check takes some
+// milliseconds.
 const linearPatience = 30 * time.Second
 
 // keyCall is a call about one key and its result. A call whose outcome is unknown takes effect at
