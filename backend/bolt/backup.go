@@ -120,7 +120,7 @@ func (c *cancelled) Write(p []byte) (n int, err error) {
 	return n, c.err
 }
 
-// compactStep is how many bytes a compaction copies at a time.
+// compactStep is the number of bytes that a compaction copies at a time.
 const compactStep = 4 << 20
 
 // Compact rewrites the file without its free space, which bbolt never returns to the file system,

@@ -65,8 +65,8 @@ func place(name, path string, wait time.Duration, link func(name, path string) e
 // newFile is the flags for a file that must not exist.
 const newFile = os.O_CREATE | os.O_EXCL
 
-// sweepTime is how long opening a new file waits for the lock that a [sweep] of another process
-// holds until it removes the file.
+// sweepTime is the maximum wait of opening a new file for the lock of a [sweep] in another
+// process, which holds the lock until it removes the file.
 const sweepTime = time.Second
 
 // openTemporary makes a bbolt file beside path, under a name that other users cannot guess,

@@ -83,8 +83,9 @@ func (s *fsckState) freeCount(h fsckHeader, l *fsckList) (n uint64, err error) {
 	return n, nil
 }
 
-// listPages is how many pages bbolt allocates for a list of n free pages. bbolt counts the free
-// pages before it allocates the pages of the list itself, possibly from among them.
+// listPages returns the number of pages that bbolt allocates for a list of n free pages. bbolt
+// counts the free pages before it allocates the pages of the list itself, possibly from among
+// them.
 func (s *fsckState) listPages(n uint64) uint64 {
 	if n >= fsckManyFree {
 		n++

@@ -17,7 +17,7 @@ import (
 type Options struct {
 	// ReadOnly opens an existing file for reading. Several processes may do so.
 	ReadOnly bool
-	// Wait is how long to wait for a file that is in use; 0 does not wait.
+	// Wait is the maximum wait for a file that is in use; 0 does not wait.
 	Wait time.Duration
 }
 
