@@ -90,8 +90,8 @@ func (c *client) over(ctx context.Context, l *transport, r request) ([]byte, err
 	return c.limits.read(answer.Body, answer.ContentLength)
 }
 
-// patience is how often a request is repeated if the API server was too busy to read it, and
-// longestPause the longest wait that it may request.
+// patience is the maximum number of repetitions of a request that the API server was too busy to
+// read, and longestPause is the longest wait that the server may request.
 const (
 	patience     = 3
 	longestPause = 5 * time.Second

@@ -19,8 +19,9 @@ import (
 )
 
 const (
-	// establishing is how long an unserved kind is expected to appear after its definition was
-	// applied or accepted by the API server; establishPoll is the interval of the checks.
+	// establishing is the time for which an unserved kind is expected to appear after its
+	// definition was applied or accepted by the API server; establishPoll is the interval of the
+	// checks.
 	establishing  = 30 * time.Second
 	establishPoll = 100 * time.Millisecond
 )

@@ -73,8 +73,8 @@ func (c *conn) delete(ctx context.Context, at location, p backend.Precondition) 
 	return c.mapper.forgetUnserved(at, err)
 }
 
-// releaseRounds is how often a release without a demanded resourceVersion is retried after a
-// conflict with another client.
+// releaseRounds is the maximum number of attempts of a release without a demanded resourceVersion
+// if it conflicts with other clients.
 const releaseRounds = 5
 
 // release removes the manager and the marks from an object. It reads the object and writes it

@@ -10,7 +10,7 @@ import (
 // errAnew is transient.
 var errAnew = errors.New("the connection to the member was lost before anything was sent, and a new one is not trusted before it leads to the same cluster")
 
-// recognitions is how often one write verifies the cluster.
+// recognitions is the maximum number of times that one write verifies the cluster.
 const recognitions = 3
 
 // write makes a request that changes something. To a pinned cluster it uses a network connection

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// namedMost is how many objects of a cluster-scoped kind are watched one by one, and
-	// namespacesMost in how many namespaces a kind is watched, by all calls together. Beyond that,
-	// one watch covers all objects of the kind.
+	// namedMost is the maximum number of objects of a cluster-scoped kind that are watched one by
+	// one, and namespacesMost is the maximum number of namespaces in which a kind is watched, by
+	// all calls together. Beyond that, one watch covers all objects of the kind.
 	namedMost      = 8
 	namespacesMost = 32
 	// unservedPoll is the interval of checks for kinds that do not exist yet, and how long that

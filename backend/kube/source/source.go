@@ -24,10 +24,9 @@ import (
 
 // Options say how a hub is read. The zero value is useful.
 type Options struct {
-	// Parallel is how many lists are read at the same time for the content of a namespace; default
-	// 8.
+	// Parallel is the number of concurrent lists for the content of a namespace; default 8.
 	Parallel int
-	// PageSize is how many objects are requested at a time; default 500.
+	// PageSize is the number of objects in a request; default 500.
 	PageSize int
 	// Rules are the engine's rules. Kinds that they exclude do not belong to the content of a
 	// namespace: they are neither read nor watched, and need no right.

@@ -115,7 +115,8 @@ const (
 	firstPage = 32
 	mostPage  = 512
 	pageBytes = 4 << 20
-	// mostExpired is how often in a row a list may expire before its next page.
+	// mostExpired is the maximum number of times in a row that a list may expire before its next
+	// page.
 	mostExpired = 5
 )
 

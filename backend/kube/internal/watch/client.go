@@ -41,7 +41,7 @@ func Of[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, err
 // PageSize is the number of objects per page of a list if the options set no limit.
 const PageSize = 500
 
-// expiredTries is how often a list begins again after its pages expired.
+// expiredTries is the maximum number of times that a list begins again after its pages expired.
 const expiredTries = 3
 
 // List passes all objects to each, page by page, and returns the resourceVersion of the list. If

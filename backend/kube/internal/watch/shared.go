@@ -36,8 +36,8 @@ func (NoIndex) Synced() {}
 // Changed implements [Index].
 func (NoIndex) Changed(bool, metav1.Object) error { return nil }
 
-// linger is how long a watch without subscribers continues, because the engine often watches
-// again at once.
+// linger is the time for which a watch without subscribers continues, because the engine often
+// watches again at once.
 const linger = 10 * time.Second
 
 // Shared are watches by key; all subscribers of a key share one watch.
