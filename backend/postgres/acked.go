@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ackedMost is how many keys a store remembers with their last acknowledged write.
+// ackedMost is the number of keys for which a store remembers the last acknowledged write.
 const ackedMost = 1024
 
 // ack is the acknowledged last write of a key.

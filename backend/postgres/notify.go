@@ -20,7 +20,8 @@ const (
 	notifyGap = 20 * time.Millisecond
 	// notifyTimeout limits one notification.
 	notifyTimeout = 5 * time.Second
-	// proven is how long a store waits for its own notification before it relies on polling alone.
+	// proven is the time for which a store waits for its own notification before it relies on
+	// polling alone.
 	proven = 3 * time.Second
 )
 

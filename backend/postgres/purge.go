@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	// purgeRows is how many rows one statement removes.
+	// purgeRows is the maximum number of rows that one statement removes.
 	purgeRows = 1000
-	// purgeParts is how often per retention rows are removed.
+	// purgeParts is the number of purges per retention.
 	purgeParts = 10
 )
 
