@@ -125,7 +125,7 @@ func (o *options) isUnreadable(err error) bool {
 	return is
 }
 
-// lastEvents is how many events a description shows.
+// lastEvents is the maximum number of events in a description.
 const lastEvents = 10
 
 func (o *options) describeRun(ctx context.Context, c call, name string) error {

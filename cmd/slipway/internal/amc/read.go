@@ -39,8 +39,8 @@ type answer struct {
 	errs  []error
 }
 
-// atOnce is how many members are read at the same time, chunk how many objects a page of a list
-// has.
+// atOnce is the number of members that are read concurrently, and chunk is the number of objects
+// in a page of a list.
 const (
 	atOnce = 16
 	chunk  = 500

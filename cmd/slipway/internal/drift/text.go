@@ -84,7 +84,7 @@ func addRows(o *cli.Options, l *cli.List, r *drift.Report) {
 	}
 }
 
-// cut is how many characters of a value a table shows; -o wide shows all.
+// cut is the maximum number of characters of a value in a table; -o wide shows all.
 const cut = 40
 
 // value returns a value for a table.

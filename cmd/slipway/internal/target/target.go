@@ -210,7 +210,7 @@ func (o *Options) inProcess(t *Target, h http.Handler, err error) (*Target, erro
 }
 
 const (
-	// busy is how long to wait for a file that another command has open for a moment, or whose
+	// busy is the maximum wait for a file that another command has open for a moment, or whose
 	// program is about to publish its address.
 	busy  = 2 * time.Second
 	again = 20 * time.Millisecond
