@@ -64,8 +64,8 @@ type ClusterReport struct {
 	// Revision is the digest of the set that the cluster was compared with.
 	Revision string    `json:"revision,omitempty"`
 	Observed time.Time `json:"observationTime"`
-	// Objects are the objects that differ, in the order of application. Total is how many differ; a
-	// report that an engine stores is cut at 100 objects and 256 KiB.
+	// Objects are the objects that differ, in the order of application. Total is the number of
+	// objects that differ; a report that an engine stores is cut at 100 objects and 256 KiB.
 	Objects []ObjectReport `json:"objects,omitempty"`
 	Total   int            `json:"total"`
 	// Problems are the objects that could not be compared, and why.

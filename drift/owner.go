@@ -64,7 +64,7 @@ func ownerOf(e ownership.Entry) *Owner {
 	}
 }
 
-// maxManager is how long servers let the name of a manager be.
+// maxManager is the maximum length of a manager's name on a server.
 const maxManager = 128
 
 func ownSteps(t fieldpath.Trail) []ownership.Step {

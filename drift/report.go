@@ -18,8 +18,8 @@ const (
 	// maxReportBytes limits the paths and values of one report: hostile names
 	// may be as long as the object.
 	maxReportBytes = 1 << 20
-	// maxWarnings is how many warnings a report has, maxWarningBytes how long
-	// each is.
+	// maxWarnings is the maximum number of warnings in a report, and maxWarningBytes is the
+	// maximum length of each.
 	maxWarnings     = 20
 	maxWarningBytes = 512
 )
@@ -133,7 +133,7 @@ func (p *pass) differences(kept []*compare.Finding) []Difference {
 	return out
 }
 
-// nameBytes is how long the pointers of a path are about.
+// nameBytes returns the approximate length of the pointers of a path.
 func nameBytes(path []fieldpath.Step) int {
 	n := 0
 	for _, s := range path {

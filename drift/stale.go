@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// maxCached is how many sets of applied fields a manifest remembers. The
+	// maxCached is the maximum number of sets of applied fields that a manifest remembers. The
 	// members of a fleet have one, and another while a change is on its way.
 	maxCached = 8
-	// maxLastApplied is how long an annotation may be; servers allow 256 KiB for
-	// all of an object's.
+	// maxLastApplied is the maximum length of the annotation; servers allow 256 KiB for all
+	// annotations of an object.
 	maxLastApplied = 1 << 20
 )
 

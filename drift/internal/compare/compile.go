@@ -159,7 +159,7 @@ func (c *compiler) problem(text string) {
 	c.problems = append(c.problems, fmt.Errorf("%s: %s", fieldpath.Describe(c.path), text))
 }
 
-// maxProblems is how many problems of an object an error names.
+// maxProblems is the maximum number of problems of an object in an error.
 const maxProblems = 20
 
 // named returns the problems for an error, and the number of the others.

@@ -23,7 +23,7 @@ type Finding struct {
 	Class Class
 	// Path leads from the root of the object to the difference; an empty path is the object itself.
 	Path []fieldpath.Step
-	// Whole is how many steps of the path lead to the list or map that is owned as a whole and
+	// Whole is the number of steps of the path to the list or map that is owned as a whole and
 	// contains the difference, 0 if there is none.
 	Whole int
 	// Hub and member are the values; inHub and inMember report whether they exist.

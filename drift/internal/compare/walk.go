@@ -25,7 +25,8 @@ type walker struct {
 	depth  int
 	// probing walks only find out whether there is a difference; differs is their answer.
 	probing, differs bool
-	// whole is how many lists and maps that are owned as a whole contain the current position.
+	// whole is the number of lists and maps that are owned as a whole and contain the current
+	// position.
 	whole int
 	// inside reports whether one of them is compared item by item; since is the value that counted
 	// had before.
@@ -61,7 +62,8 @@ const (
 	noItem int32 = -1
 )
 
-// trustedValues is how many values of a member may differ before all of it is counted.
+// trustedValues is the number of values of a member that may differ before the walk counts all
+// values of the member's object.
 const trustedValues = 1 << 16
 
 // Compare compares the whole object of a member. If full is set, fields that only the member has

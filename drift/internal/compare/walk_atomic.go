@@ -7,10 +7,11 @@ import (
 )
 
 const (
-	// maxInside is how many differences of one atomic list are reported separately: a tenth of the
-	// limit of a report. A list with more is one difference.
+	// maxInside is the maximum number of differences of one atomic list that are reported
+	// separately: a tenth of the limit of a report. A list with more is one difference.
 	maxInside = 10
-	// alignLimit is how many items of an atomic list without a partner are compared each with each.
+	// alignLimit is the maximum number of items of an atomic list without a partner that are
+	// compared each with each.
 	alignLimit = 256
 	// workPerNode and workMost limit the comparisons of items each with each, so that their time is
 	// proportional to the hub's object.
@@ -228,8 +229,8 @@ func (m *middle) moved(w *walker, at uint32) {
 	w.listDiffers(class, at, m.l, note)
 }
 
-// maxEdits is how many items of both sides may be without a partner in a list that is reported
-// item by item. A changed item counts on both sides.
+// maxEdits is the maximum number of items of both sides without a partner in a list that is
+// reported item by item. A changed item counts on both sides.
 const maxEdits = 2 * maxInside
 
 // edits has, for a number of items without a partner, the furthest hub item on each diagonal: hub

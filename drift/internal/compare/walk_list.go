@@ -99,7 +99,7 @@ const (
 	repeated int32 = -2
 )
 
-// placesHere is how many items fit a buffer without an allocation.
+// placesHere is the number of items that fit into a buffer without an allocation.
 const placesHere = 48
 
 // align appends, for each item of the hub, its index on the member, and then for each item of the

@@ -15,7 +15,7 @@ import (
 type Lookup struct {
 	entries []unread
 	lists   map[uintptr]list
-	// left is how many items of lists may still be read.
+	// left is the number of list items that may still be read.
 	left     int
 	warnings []string
 	room     [64]byte

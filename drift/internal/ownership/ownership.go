@@ -18,9 +18,9 @@ import (
 
 // The limits of managedFields. Anything beyond them is left out with a warning.
 const (
-	// MaxEntries is how many entries are read.
+	// MaxEntries is the maximum number of entries that are read.
 	MaxEntries = 256
-	// MaxFields is how many fields all entries together may name.
+	// MaxFields is the maximum number of fields that all entries together may name.
 	MaxFields = 100_000
 	// MaxDepth is the greatest depth of nested fields.
 	MaxDepth = 128

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxShownDepth is how many levels of a value are shown. No compared object has as many.
+// maxShownDepth is the maximum number of shown levels of a value. No compared object has as many.
 const maxShownDepth = 256
 
 // writer appends values as JSON.

@@ -34,7 +34,7 @@ func Printable(s string, limit int) string {
 	}, cut(s, limit))
 }
 
-// MaxNameText is how many bytes of a name or key a key path shows in full.
+// MaxNameText is the maximum length in bytes of a name or key that a key path shows in full.
 const MaxNameText = 512
 
 // Shorten limits the length of a name in reports: a long name becomes its beginning and a digest,
