@@ -11,7 +11,7 @@ const (
 	// document: more than any server accepts.
 	maxDepth = 128
 	maxNodes = 200_000
-	// maxProblems is how many problems of a document an error lists.
+	// maxProblems is the maximum number of problems of a document in an error.
 	maxProblems = 20
 	// quantityPattern is the pattern that controller-gen writes for a resource.Quantity.
 	quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
