@@ -65,11 +65,11 @@ type Config struct {
 	// under its old name resumes its runs at once; two live engines must not have the same name.
 	// Default: random.
 	Name string
-	// Lease is how long a run stays with an engine that does not renew its lease. It must be at
-	// least one and a half times CallTimeout, because a lease, or the session that extends it, is
-	// renewed after a third of its duration, and the renewal may take one call. At most 24 h;
-	// default 15 s or the minimum for CallTimeout. Skew is the largest difference between the
-	// clocks of engines, less than Lease; default 2 s, at most a quarter of Lease.
+	// Lease is the time for which a run stays with an engine that does not renew its lease. It
+	// must be at least one and a half times CallTimeout, because a lease, or the session that
+	// extends it, is renewed after a third of its duration, and the renewal may take one call. At
+	// most 24 h; default 15 s or the minimum for CallTimeout. Skew is the largest difference
+	// between the clocks of engines, less than Lease; default 2 s, at most a quarter of Lease.
 	//
 	// Engines that share a store must have the same Lease and Skew. Both are for liveness: safety
 	// does not depend on clocks. The engines tolerate a clock that differs by more than Skew: an

@@ -24,11 +24,11 @@ import (
 type DeleteOptions struct {
 	// By is the name of the caller, for the events.
 	By string `json:"by,omitempty"`
-	// Deadline is how long a cluster that cannot be cleaned may delay the deletion before it is
-	// skipped, from 0 to 365 days; 0 means 5 min.
+	// Deadline is the time for which a cluster that cannot be cleaned may delay the deletion
+	// before it is skipped, from 0 to 365 days; 0 means 5 min.
 	Deadline time.Duration `json:"deadline,omitempty"`
-	// MaxConcurrency is how many clusters are cleaned at the same time, a number of at least 1 or a
-	// percentage; nil means 50.
+	// MaxConcurrency is the maximum number of clusters that are cleaned at the same time, a number
+	// of at least 1 or a percentage; nil means 50.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	// Policy replaces the placement's DeletePolicy; empty keeps that policy. Abandon leaves the
 	// objects on the clusters, and removes the marks that tie them to the placement.
@@ -133,7 +133,7 @@ func (o *DeleteOptions) problems() field.ErrorList {
 	return errs
 }
 
-// cleanedAtOnce is how many clusters are cleaned at the same time by default.
+// cleanedAtOnce is the default maximum number of clusters that are cleaned at the same time.
 const cleanedAtOnce = 50
 
 func (o *DeleteOptions) record(rec *record.Placement, now time.Time) *lifecycle.Deletion {

@@ -24,11 +24,11 @@ type Assumptions struct {
 	// Take is the duration assumed for a cluster if neither the run nor an earlier run of the
 	// placement has updated a cluster; default 1 min.
 	Take time.Duration `json:"take,omitempty"`
-	// Approve is how long people take to approve a request, from the moment it opens; 0 means that
-	// they approve at once, and a negative value that they never do. A request that has been open
-	// for longer is approved at once.
+	// Approve is the assumed time from the opening of a request to its approval by people; 0 means
+	// that they approve at once, and a negative value that they never do. A request that has been
+	// open for longer is approved at once.
 	Approve time.Duration `json:"approve,omitempty"`
-	// Until is how far ahead the forecast computes; default 365 days.
+	// Until is the maximum duration that the forecast covers; default 365 days.
 	Until time.Duration `json:"until,omitempty"`
 }
 
@@ -136,8 +136,8 @@ func (h RunHandle) Forecast(ctx context.Context, a Assumptions) (Forecast, error
 	return f, nil
 }
 
-// forecastsKept is how many forecasters an engine keeps: one for each run that is watched at the
-// same time.
+// forecastsKept is the maximum number of forecasters that an engine keeps: one for each run that
+// is watched at the same time.
 const forecastsKept = 16
 
 // forecastKey identifies a forecaster.

@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// comparedAtOnce is how many clusters are compared at the same time.
+// comparedAtOnce is the number of clusters that are compared at the same time.
 const comparedAtOnce = 32
 
 // Preview is a run that does not exist yet: its plan, the changes that it would make and its

@@ -15,7 +15,8 @@ import (
 // forecastRuns limits how many of the placement's latest runs a forecast reads.
 const forecastRuns = 5
 
-// timings are how long the clusters of a plan took, without the time that they had to stay healthy.
+// timings are the durations of the clusters of a plan, without the time for which they had to stay
+// healthy.
 type timings struct {
 	// own has the durations of the clusters that the run itself has completed. earlier has, for
 	// these and other clusters, the duration in the latest earlier run that updated them.

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// DefaultInterval is how often a [Controller] fires its triggers.
+// DefaultInterval is the default interval at which a [Controller] fires its triggers.
 const DefaultInterval = time.Minute
 
 // Controller fires triggers at intervals.
