@@ -77,7 +77,7 @@ func (r *Reporter) driftOf(ctx context.Context, name string, o Query, strict boo
 	}
 }
 
-// comparedAtOnce is how many clusters a report compares concurrently.
+// comparedAtOnce is the number of clusters that a report compares concurrently.
 const comparedAtOnce = 32
 
 // comparison is a set of clusters of a placement, with the revisions to compare them with.

@@ -45,7 +45,7 @@ type Reconciler struct {
 // clusterKey names a cluster of a placement.
 type clusterKey struct{ placement, cluster string }
 
-// endedAtOnce is how many watches end concurrently when the reconciler ends.
+// endedAtOnce is the number of watches that end concurrently when the reconciler ends.
 const endedAtOnce = 32
 
 // NewReconciler returns a reconciler that watches nothing yet.

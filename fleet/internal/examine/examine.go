@@ -37,14 +37,14 @@ import (
 )
 
 const (
-	// failsFor is how long a cluster may be unreachable before that becomes the answer.
+	// failsFor is the time for which a cluster may be unreachable before that becomes the answer.
 	failsFor = time.Minute
 	// pollFirst is the wait before the first read of a verdict, pollMost the longest wait between
 	// reads.
 	pollFirst, pollMost = time.Second, 10 * time.Second
 	// retryMost is the longest wait after an error, because a cluster may be away for weeks.
 	retryMost = time.Minute
-	// atOnce is how many objects are reconciled concurrently.
+	// atOnce is the number of objects that are reconciled concurrently.
 	atOnce = 32
 )
 

@@ -16,7 +16,7 @@ import (
 const (
 	// callTimeout is the default timeout of a call of a plug-in.
 	callTimeout = 10 * time.Second
-	// callGrace is how long a call may take to return after its context ended.
+	// callGrace is the maximum time from the end of a call's context to its return.
 	callGrace = time.Second
 )
 

@@ -16,9 +16,9 @@ type Options struct {
 	Timeout time.Duration
 	// Poll is the interval of reads if a connection cannot watch; default 1 s.
 	Poll time.Duration
-	// Recheck is how long a leader relies on its last read of the ledger before it creates or marks an
-	// object; default 2 s. It should be less than a lease, so that a leader that lost its lease during
-	// a pause notices: see mark.
+	// Recheck is the maximum age of a leader's last read of the ledger when it creates or marks an
+	// object; default 2 s. It should be less than a lease, so that a leader that lost its lease
+	// during a pause notices: see mark.
 	Recheck time.Duration
 	// Now is the engine's clock; default time.Now.
 	Now func() time.Time

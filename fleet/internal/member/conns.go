@@ -270,8 +270,8 @@ func (m *memberConn) close() {
 	})
 }
 
-// lostMost is how many unanswered calls in a row make a connection count as dead. Then all watches
-// of the member end, too.
+// lostMost is the number of unanswered calls in a row after which a connection counts as dead.
+// Then all watches of the member end, too.
 const lostMost = 3
 
 // note names the cluster in an error. It drops the connection if it looks dead, or if its

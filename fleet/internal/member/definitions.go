@@ -12,9 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// establishMost is how long an update waits for a definition to be established before it leaves the
-// rest to its next try; establishPoll is the poll interval. A healthy API server takes some
-// milliseconds.
+// establishMost is the maximum wait of an update for a definition to be established before it
+// leaves the rest to its next try; establishPoll is the poll interval. A healthy API server takes
+// some milliseconds.
 const (
 	establishMost = 5 * time.Second
 	establishPoll = 50 * time.Millisecond

@@ -20,9 +20,9 @@ import (
 // right after the error the ledger can be read, and another object is as desired. If nothing
 // succeeds, the member fails, and the update is retried like after any other error.
 
-// triesMost is how many updates in a row must fail for an object before it counts as refused. At
-// the pace of a run's retries this is about half a minute, enough time for the replacement of a
-// webhook.
+// triesMost is the number of updates in a row that must fail for an object before it counts as
+// refused. At the pace of a run's retries this is about half a minute, enough time for the
+// replacement of a webhook.
 const triesMost = 10
 
 // triesKept bounds the counted objects of all clusters. Beyond it, the counts of the clusters that
