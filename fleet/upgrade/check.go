@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// oldestNode is how many minor versions nodes may be older than their control plane.
+// oldestNode is the maximum number of minor versions by which nodes may be older than their
+// control plane.
 const oldestNode = 3
 
 // Problem is a reason why a cluster cannot be upgraded to a target.

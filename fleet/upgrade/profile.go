@@ -40,7 +40,8 @@ const (
 	SecurityPatch Channel = "SecurityPatch"
 )
 
-// supportedMinors is how many minor versions before N are supported without long-term support.
+// supportedMinors is the number of minor versions before N that are supported without long-term
+// support.
 const supportedMinors = 2
 
 // Profile selects the releases that clusters are upgraded to once they are available, without a
@@ -265,7 +266,7 @@ func (a *AutoUpgrade) Revision(ctx context.Context) (string, error) {
 	return "images-" + hex.EncodeToString(digest[:])[:revisionDigits], nil
 }
 
-// revisionDigits is how many digits of a digest are in the name of a run.
+// revisionDigits is the number of digits of a digest in the name of a run.
 const revisionDigits = 12
 
 // target returns the resolved target, and the clusters that it was determined from. Clusters that

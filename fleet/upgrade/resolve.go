@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// describers is how many clusters are described concurrently.
+// describers is the number of clusters that are described concurrently.
 const describers = 16
 
 // Resolve fixes the parts of a target that must be the same for all clusters of a run. For

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// targetsKept is how many targets an updater caches.
+// targetsKept is the number of targets that an updater caches.
 const targetsKept = 16
 
 // NewUpdater returns an updater that upgrades clusters through p. It is a backend.Preflighter, and

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// rounds is how often a beginning is tried again because another writer came first. Cluster API
-// writes to the objects all the time.
+// rounds is the maximum number of attempts to begin a change if other writers come first. Cluster
+// API writes to the objects all the time.
 const rounds = 8
 
 // errMoved reports that an object was written since it was read.

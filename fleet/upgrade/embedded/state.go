@@ -45,13 +45,13 @@ type Cluster struct {
 	Takes time.Duration `json:"takes,omitempty"`
 	// Unavailable makes every call for the cluster fail for now, see Region.Unavailable.
 	Unavailable bool `json:"unavailable,omitempty"`
-	// Fail is how many changes from now on fail, -1 for all; Failure is their message. A change that
-	// fails has changed nothing. Whether a change fails is decided when it ends.
+	// Fail is the number of next changes that fail, -1 for all; Failure is their message. A change
+	// that fails has changed nothing. Whether a change fails is decided when it ends.
 	Fail    int    `json:"fail,omitempty"`
 	Failure string `json:"failure,omitempty"`
 	// Refuse is the message that the next changes are refused with; empty for none.
 	Refuse string `json:"refuse,omitempty"`
-	// Unhealthy is how long the cluster is unhealthy after a change.
+	// Unhealthy is the time for which the cluster is unhealthy after a change.
 	Unhealthy time.Duration `json:"unhealthy,omitempty"`
 	// UnhealthyUntil is when the cluster is healthy again.
 	UnhealthyUntil time.Time `json:"unhealthyUntil,omitzero"`
