@@ -191,7 +191,8 @@ type MemberMeasurement struct {
 	MoreNamespaces bool
 }
 
-// memberJoins is how long a new member may be unreachable before it counts as not joined.
+// memberJoins is the time for which a new member may be unreachable before it counts as not
+// joined.
 const memberJoins = time.Minute
 
 // joining reports whether a member was never reached, but for less than memberJoins.

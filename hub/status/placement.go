@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// shownResources is how many selected resources the status of a placement names.
+	// shownResources is the maximum number of selected resources in the status of a placement.
 	shownResources = 1000
 	// shownDifferences limits the JSON about differences in a status, and shownFailures the JSON
 	// about failing objects, in bytes. The clusters that are listed first use them first.
@@ -57,7 +57,8 @@ type PlacementFacts struct {
 	Latest int
 	// Taken is when the latest snapshot was taken. Unrendered has an error for each cluster that
 	// its overrides cannot be rendered for; while there is one, no cluster gets the snapshot.
-	// AtATime is how many of the clusters with an earlier snapshot the update would start with.
+	// AtATime is the number of clusters with an earlier snapshot that the update would start at
+	// first.
 	Taken      time.Time
 	Unrendered []*placement.RenderError
 	AtATime    int

@@ -45,7 +45,7 @@ type RunFacts struct {
 	Plan *stages.Plan
 	// History is built from the run's events.
 	History *RunHistory
-	// Events is how many of the run's events were reported as Kubernetes Events.
+	// Events is the number of the run's events that were reported as Kubernetes Events.
 	Events int64
 	// Policy is the index of the policy snapshot that the plan was made from; -1 if unknown.
 	Policy int

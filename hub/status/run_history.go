@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stuckAfter is how long a cluster may be in flight before its run counts as stuck, as in
-// KubeFleet.
+// stuckAfter is the time for which a cluster may be in flight before its run counts as stuck, as
+// in KubeFleet.
 const stuckAfter = 5 * time.Minute
 
 // RunHistory has the times of events that the run itself does not keep. It depends on the run's
