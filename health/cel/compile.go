@@ -25,8 +25,8 @@ const (
 	// depthMost is the greatest nesting of an expression: the time and the memory of the checker
 	// grow with its cube.
 	depthMost = 32
-	// problemsMost is how many problems of an expression an error names, and problemMost the
-	// greatest length of each in bytes.
+	// problemsMost is the maximum number of problems of an expression in an error, and problemMost
+	// is the maximum length of each in bytes.
 	problemsMost = 4
 	problemMost  = 256
 	// regexMost is the greatest number of instructions of a pattern: a match takes at most that many

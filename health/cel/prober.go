@@ -67,7 +67,7 @@ const (
 // than a second.
 const validateMost = 5 * time.Second
 
-// compiledMost is how many rules of placements are kept compiled.
+// compiledMost is the maximum number of compiled rules of placements in the cache.
 const compiledMost = 1024
 
 // Options configure [New]; zero values mean defaults.
