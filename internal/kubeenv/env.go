@@ -16,7 +16,7 @@ type Options struct {
 	// Dir is the directory in which the environment creates its own directory for data and logs;
 	// empty means the directory for temporary files. Close removes the environment's directory.
 	Dir string
-	// StartTimeout is how long a program may take until it is ready. 0 is two minutes.
+	// StartTimeout is the maximum time until a program is ready. 0 means two minutes.
 	StartTimeout time.Duration
 }
 

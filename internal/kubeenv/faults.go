@@ -22,7 +22,8 @@ type Rule struct {
 	First int
 	// Every makes each nth one from the first on suffer. 0 is 1.
 	Every int
-	// Times is how many suffer. 0 is one, less than 0 is all.
+	// Times is the number of requests that the rule strikes. 0 means one, and a negative number
+	// means all.
 	Times int
 	// Fault is the fault of matching requests.
 	Fault Fault

@@ -96,7 +96,7 @@ func (s *Shared) Run(m interface{ Run() int }) int {
 	return code
 }
 
-// atOnce is how many parallel tests run at the same time where -parallel does not say it. They
+// atOnce is the number of parallel tests that run at the same time if -parallel is not set. They
 // wait for servers more than they compute, so that it is more than most machines have processors.
 const atOnce = "5"
 
@@ -137,7 +137,7 @@ func (s *Shared) Server(t testing.TB, name string) *Server {
 	return s.Env(t).Server(t, name)
 }
 
-// tidyTimeout is how long the end of a test waits for a server that may be paused.
+// tidyTimeout is the maximum wait at the end of a test for a server that may be paused.
 const tidyTimeout = 5 * time.Second
 
 // Namespace creates a namespace for a test and returns its name. It deletes the namespace when

@@ -18,8 +18,8 @@ const (
 	portCount  = 12000
 )
 
-// portTries is how many ports are tried until one is free, and how often a program is given
-// another.
+// portTries is the maximum number of ports that are tried until one is free, and the maximum
+// number of ports that a program gets in turn.
 const portTries = 20
 
 // freePort returns a port that is not in use at this moment.

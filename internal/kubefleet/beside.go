@@ -25,10 +25,10 @@ const (
 	// others is the number of placements besides the measured one, all the number of placements of
 	// an idle hub.
 	others, all = 9, 25
-	// windows is how many minutes requests are counted for.
+	// windows is the number of minutes for which requests are counted.
 	windows = 3
-	// patience is how long anything may take, and calm how long nothing is measured before an idle
-	// hub is.
+	// patience is the maximum duration of every step, and calm is the pause before an idle hub is
+	// measured.
 	patience, calm = 3 * time.Minute, time.Minute
 )
 

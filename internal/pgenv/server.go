@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// readyWithin is how long a start may take on a busy machine.
+	// readyWithin is the maximum duration of a start on a busy machine.
 	readyWithin = 60 * time.Second
 	// portTries is the number of attempts with other ports if another process takes the free port
 	// first.

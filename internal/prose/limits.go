@@ -20,8 +20,8 @@ type limits struct {
 	names []string
 }
 
-// slack is how far a value may be below its limit, in percentage points. Beyond that the limit must
-// be lowered, so that an improvement is kept.
+// slack is the maximum distance of a value below its limit, in percentage points. Beyond that the
+// limit must be lowered, so that an improvement is kept.
 const slack = 1.0
 
 func readLimits(file string) (*limits, error) {

@@ -32,7 +32,7 @@ type script struct {
 	heals int
 	// aside is done all the time beside the steps; nil for nothing.
 	aside func(ctx context.Context, env *environment.Environment)
-	// patience is how long a step may take; 0 is a minute.
+	// patience is the maximum duration of a step; 0 means a minute.
 	patience time.Duration
 }
 

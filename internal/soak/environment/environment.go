@@ -32,11 +32,12 @@ const (
 // Options says how an environment is opened.
 type Options struct {
 	Dir string
-	// Engines is how many engines there are, at least one.
+	// Engines is the number of engines, at least one.
 	Engines int
 	// Faults makes the faults of the engines' calls, which end when healed is true; nil is for none.
 	Faults func(healed func() bool) *faulty.Plan
-	// Lease is how long a run stays with an engine that does not renew it; 0 is the engine's default.
+	// Lease is the time for which a run stays with an engine that does not renew it; 0 means the
+	// engine's default.
 	Lease time.Duration
 	// Meter counts the writes; nil is for a meter of its own.
 	Meter *Meter

@@ -12,7 +12,7 @@ import (
 // ErrViolated is matched by the error of [Violations] that are not empty.
 var ErrViolated = errors.New("a law was violated")
 
-// maxViolations is how many different violations are kept.
+// maxViolations is the maximum number of different violations that are kept.
 const maxViolations = 20
 
 // Violations collects the first violations, each once. The zero value is empty. Methods may be
