@@ -19,12 +19,12 @@ const (
 	MaxLabels     = 1000
 	MaxProperties = 100
 	MaxTaints     = 100
-	// MaxNamespaces is how many [Cluster.Namespaces] are kept. More of them are no error: a
-	// namespace beyond the limit counts as missing on the cluster.
+	// MaxNamespaces is the maximum number of [Cluster.Namespaces] that are kept. More of them are
+	// no error: a namespace beyond the limit counts as missing on the cluster.
 	MaxNamespaces = 1000
 	// MaxUID is the limit of a UID in bytes. A UID is printable ASCII without spaces.
 	MaxUID = 253
-	// MaxUnhealthy is how many bytes of [Cluster.Unhealthy] are kept.
+	// MaxUnhealthy is the maximum length of [Cluster.Unhealthy] in bytes.
 	MaxUnhealthy = 200
 )
 

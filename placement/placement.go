@@ -62,8 +62,8 @@ type Policy struct {
 	// ClusterNames are the clusters of a PickFixed policy, each once. A name that is not in the
 	// inventory is picked as soon as it is. Without names the policy picks nothing.
 	ClusterNames []string `json:"clusterNames,omitempty"`
-	// NumberOfClusters is how many clusters a PickN policy picks, if enough clusters qualify. It is
-	// not part of the policy's digest.
+	// NumberOfClusters is the number of clusters that a PickN policy picks, if enough clusters
+	// qualify. It is not part of the policy's digest.
 	NumberOfClusters *int `json:"numberOfClusters,omitempty"`
 	// Required restricts a PickAll or PickN policy to clusters that match at least one of these
 	// terms. Without terms there is no restriction.

@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// mostReasons is how many reasons a shortfall lists.
+	// mostReasons is the maximum number of reasons in a shortfall.
 	mostReasons = 5
-	// mostNames is how many clusters of a PickFixed policy it names for a reason.
+	// mostNames is the maximum number of clusters of a PickFixed policy that it names for a
+	// reason.
 	mostNames = 10
 )
 

@@ -10,8 +10,8 @@ import (
 // SpreadConstraint distributes the clusters that a policy picks over domains: clusters with the
 // same value of a label. Only domains with a cluster that is placed or may be picked count.
 type SpreadConstraint struct {
-	// MaxSkew is how many more picked clusters a domain may have than the
-	// emptiest one; 0 means 1.
+	// MaxSkew is the maximum difference in picked clusters between a domain and the emptiest
+	// domain; 0 means 1.
 	MaxSkew int `json:"maxSkew,omitempty"`
 	// TopologyKey is the key of the label. DoNotSchedule excludes a cluster without it; with
 	// ScheduleAnyway such a cluster breaks the constraint.

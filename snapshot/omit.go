@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// MaxOmissions is how many omissions a snapshot records, and MaxOmitted how many objects each of
-// them names.
+// MaxOmissions is the maximum number of omissions in a snapshot, and MaxOmitted is the maximum
+// number of objects that each of them names.
 const (
 	MaxOmissions = 12
 	MaxOmitted   = 3

@@ -185,8 +185,8 @@ type Set struct {
 	Unplaced []Unplaced
 	// Digest identifies the set: the sha256 of its encoded [Root], in hex.
 	Digest string
-	// Envelopes is how many envelopes the capture unpacked. It is not part of the set: a stored set
-	// has 0.
+	// Envelopes is the number of envelopes that the capture unpacked. It is not part of the set: a
+	// stored set has 0.
 	Envelopes int
 	// Omitted lists the omissions of the capture, at most MaxOmissions, unexpected ones first. It is
 	// not part of the set.

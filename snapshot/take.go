@@ -61,7 +61,7 @@ func (s Snapshot) Verify() error {
 	return nil
 }
 
-// DefaultLimit is how many snapshots are kept for a placement without a limit of its own.
+// DefaultLimit is the number of snapshots that are kept for a placement without its own limit.
 const DefaultLimit = 10
 
 // Retain returns, ascending, the indexes of the snapshots of one placement that can be deleted.
