@@ -28,7 +28,7 @@ type Identity struct {
 type Quorum struct {
 	// Group is a name in Identity.Groups; empty means any identity.
 	Group string `json:"group,omitempty"`
-	// Count is how many different identities must approve, at least 1.
+	// Count is the number of different identities that must approve, at least 1.
 	Count int `json:"count"`
 }
 

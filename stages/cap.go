@@ -24,7 +24,7 @@ const MaxCapLimit = 1_000_000
 type Cap struct {
 	// Name is a DNS subdomain.
 	Name string `json:"name"`
-	// Limit is how many clusters may be in flight, from 0, which prevents every start, to
+	// Limit is the maximum number of clusters in flight, from 0, which prevents every start, to
 	// [MaxCapLimit].
 	Limit int `json:"limit"`
 	// Shares are the shares of the runs that hold or want slots, in the order of their
@@ -54,8 +54,8 @@ type Claim struct {
 	UID   string
 	Run   string
 	Epoch int64
-	// Uses is how many clusters the run has in flight according to its saved record, and
-	// Wants how many it would have, see step.Ready.Wants.
+	// Uses is the number of clusters that the run has in flight according to its saved record, and
+	// Wants is the number that it would have without the cap, see step.Ready.Wants.
 	Uses, Wants int
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// MaxPlacementName is how long the name of a placement may be: it ends an
-// annotation on everything that is placed.
+// MaxPlacementName is the maximum length of a placement's name: the name ends an annotation on
+// every placed object.
 const MaxPlacementName = 63
 
 // MaxLeft is the maximum number of clusters outside the inventory that a plan names; the next
@@ -65,7 +65,7 @@ type PlannedStage struct {
 	// MaxConcurrency is a number of clusters, which may be more than there
 	// are; 0 means no limit of its own.
 	MaxConcurrency int `json:"maxConcurrency"`
-	// MaxFailures is how many clusters may fail; -1 means no limit.
+	// MaxFailures is the maximum number of failed clusters; -1 means no limit.
 	MaxFailures int `json:"maxFailures"`
 	// Strict makes MaxFailures a bound, see [Stage].StrictFailures.
 	Strict bool `json:"strict,omitempty"`
@@ -156,7 +156,7 @@ type PlannedDomain struct {
 	Value string `json:"value,omitempty"`
 	// Absent reports whether it is the domain of the clusters without the label.
 	Absent bool `json:"absent,omitempty"`
-	// Clusters is how many there are in the stage.
+	// Clusters is the number of clusters of the domain in the stage.
 	Clusters int `json:"clusters"`
 	// MaxConcurrency is a number of clusters, at least 1.
 	MaxConcurrency int `json:"maxConcurrency"`

@@ -27,7 +27,7 @@ const (
 // headerRecord is the first record of a stored plan.
 type headerRecord struct {
 	Format int `json:"format"`
-	// Pages is how many pages there are.
+	// Pages is the number of pages.
 	Pages int `json:"pages"`
 	// Warnings is the sha256 of the warnings' JSON: the plan's digest does not
 	// cover them.

@@ -83,7 +83,7 @@ type Strategy struct {
 	Profile Profile `json:"profile,omitempty"`
 	// Requests says how the approval requests of a run are named; default approval.NamedBySide.
 	Requests approval.Naming `json:"requests,omitempty"`
-	// Attempts is how often a cluster is tried; 0 means as the profile says
+	// Attempts is the maximum number of attempts for a cluster; 0 means as the profile says
 	// (Staged without end, ClusterUpdate 1, Workflow 11), -1 without end.
 	Attempts int `json:"attempts,omitempty"`
 	// Backoff is the wait before the second attempt; it doubles with each attempt up to
@@ -93,13 +93,11 @@ type Strategy struct {
 	// cluster says so.
 	Backoff    time.Duration `json:"backoff,omitempty"`
 	MaxBackoff time.Duration `json:"maxBackoff,omitempty"`
-	// ProgressDeadline is how long a cluster may take, over all its attempts,
-	// before it counts as failed. 0 means for ever. The time a cluster is
-	// Pending does not count.
+	// ProgressDeadline is the maximum duration of a cluster over all its attempts; after it the
+	// cluster counts as failed. 0 means no limit. The time a cluster is Pending does not count.
 	ProgressDeadline time.Duration `json:"progressDeadline,omitempty"`
-	// MinHealthy is how long a cluster must have been healthy before it counts
-	// as done; losing health starts it again. A cluster that had the revision
-	// already does not wait.
+	// MinHealthy is the time for which a cluster must be healthy before it counts as done; losing
+	// health restarts it. A cluster that had the revision already does not wait.
 	MinHealthy time.Duration `json:"minHealthy,omitempty"`
 	// Rollback says when the run is rolled back; nil means never.
 	Rollback *RollbackPolicy `json:"rollback,omitempty"`
@@ -133,14 +131,13 @@ type Stage struct {
 	// Groups divide the stage into parts that run in parallel. Every cluster
 	// of the stage is picked by exactly one. None means one group.
 	Groups []Group `json:"groups,omitempty"`
-	// MaxConcurrency is how many clusters of the stage may be in flight, a
-	// number of at least 1 or a percentage from 1% to 100% of the stage's
-	// clusters, rounded down, at least 1. Default: 1 without groups, no limit
-	// of its own with groups.
+	// MaxConcurrency is the maximum number of clusters of the stage in flight, a number of at
+	// least 1 or a percentage from 1% to 100% of the stage's clusters, rounded down, at least 1.
+	// Default: 1 without groups, no limit of its own with groups.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// MaxFailures is how many clusters of the stage may fail, a number of at least 0 or a
-	// percentage from 0% to 100%, rounded up. Default: 0. If attempts never end and there
-	// is no deadline, no cluster fails.
+	// MaxFailures is the maximum number of clusters of the stage that may fail, a number of at
+	// least 0 or a percentage from 0% to 100%, rounded up. Default: 0. If attempts never end and
+	// there is no deadline, no cluster fails.
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
 	// StrictFailures makes the budget a bound: a cluster starts only while the failed
 	// clusters and the clusters in flight, this one included, are at most MaxFailures. Then
@@ -201,8 +198,8 @@ type Group struct {
 type Removal struct {
 	// MaxConcurrency as in Stage; default 1.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// Deadline is how long an unreachable cluster holds the removal up before
-	// it is skipped. Default 5 min.
+	// Deadline is the time for which an unreachable cluster delays the removal before it is
+	// skipped. Default 5 min.
 	Deadline time.Duration `json:"deadline,omitempty"`
 	Before   []Task        `json:"beforeStageTasks,omitempty"`
 	After    []Task        `json:"afterStageTasks,omitempty"`
@@ -235,7 +232,7 @@ const (
 // type; the tasks of a side start at the same instant and must all finish.
 type Task struct {
 	Type TaskType `json:"type"`
-	// Wait is how long a TimedWait lasts, more than 0 and at most 365 days.
+	// Wait is the duration of a TimedWait, more than 0 and at most 365 days.
 	Wait time.Duration `json:"waitTime,omitempty"`
 	// Approval is the policy of an Approval; nil is the zero Policy.
 	Approval *approval.Policy `json:"approval,omitempty"`
@@ -263,14 +260,13 @@ type Schedule struct {
 type Domain struct {
 	// Key is the label. Clusters without it are a domain of their own.
 	Key string `json:"key"`
-	// MaxConcurrency is how many clusters of one domain may be in flight at once,
-	// over all groups of the stage: a number of at least 1, or a percentage from 1%
-	// to 100% of the domain's clusters in the stage, rounded down, at least 1.
-	// Default: 1.
+	// MaxConcurrency is the maximum number of clusters of one domain in flight at once, over all
+	// groups of the stage: a number of at least 1, or a percentage from 1% to 100% of the domain's
+	// clusters in the stage, rounded down, at least 1. Default: 1.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 }
 
-// maxDomainKeys is how many labels a stage may divide its clusters by.
+// maxDomainKeys is the maximum number of labels by which a stage may divide its clusters.
 const maxDomainKeys = 4
 
 // Flow holds the workflow settings that a stage and a group share.

@@ -2,7 +2,7 @@ package calendar
 
 import "time"
 
-// farAhead is how many spans a cursor skips before it searches instead.
+// farAhead is the number of spans that a cursor skips before it searches instead.
 const farAhead = 200
 
 // cursor iterates over the spans of a source, forward only.

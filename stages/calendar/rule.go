@@ -14,7 +14,7 @@ const (
 	maxDuration = 366 * day
 	// firstYear is the first year of rules, lastYear the last year of evaluations.
 	firstYear, lastYear = 1970, 9000
-	// maxCountYears is how long after its start a rule with COUNT may occur.
+	// maxCountYears is the number of years after its start in which a rule with COUNT may occur.
 	maxCountYears = 400
 )
 

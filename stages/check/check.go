@@ -79,14 +79,14 @@ type Check struct {
 	// Interval is the time between measurements, at least 1 s if it is set. It is required
 	// if Count is more than 1. Default: 10 s.
 	Interval time.Duration `json:"interval,omitempty"`
-	// Count is how many measurements must be Successful; default 1. A check during a stage
-	// must not set it.
+	// Count is the number of measurements that must be Successful; default 1. A check during a
+	// stage must not set it.
 	Count int `json:"count,omitempty"`
-	// FailureLimit is how many measurements may be Failed. InconclusiveLimit is how many may be
-	// [Inconclusive].
+	// FailureLimit is the maximum number of Failed measurements, and InconclusiveLimit the maximum
+	// number of [Inconclusive] ones.
 	FailureLimit      int `json:"failureLimit,omitempty"`
 	InconclusiveLimit int `json:"inconclusiveLimit,omitempty"`
-	// ConsecutiveErrorLimit is how many measurements in a row may be an Error; default 4.
+	// ConsecutiveErrorLimit is the maximum number of Errors in a row; default 4.
 	ConsecutiveErrorLimit *int `json:"consecutiveErrorLimit,omitempty"`
 	// Empty is the phase of a measurement without a number, or with NaN: Successful, Failed
 	// or Inconclusive (default).

@@ -19,8 +19,8 @@ type Member struct {
 	// Take is the duration of an attempt, from its first contact with the cluster until everything
 	// is applied and healthy.
 	Take time.Duration
-	// Fail is how many attempts fail, the first ones; [Always] means all. A failing attempt fails
-	// when it would be done.
+	// Fail is the number of failing attempts, counted from the first; [Always] means all. A
+	// failing attempt fails when it would be done.
 	Fail int
 	// Unreachable are the periods when the cluster does not answer. Earlier attempts keep running.
 	Unreachable []Interval

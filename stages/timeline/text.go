@@ -282,7 +282,7 @@ func (x *sheet) load(g *Group) {
 	}
 }
 
-// maxMarks is how many marks are written.
+// maxMarks is the maximum number of written marks.
 const maxMarks = 40
 
 // marks writes the marks of the run, a line each.
