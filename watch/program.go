@@ -46,7 +46,7 @@ type Handle interface {
 type Options struct {
 	// Getenv reads the environment: NO_COLOR, TERM and the locale; os.Getenv when nil.
 	Getenv func(string) string
-	// Interval is how often the source is read; 500 ms when 0.
+	// Interval is the interval of reads of the source; 0 means 500 ms.
 	Interval time.Duration
 	// Forecast returns when the run will end if people approve at once, like Forecast.Ends of
 	// package fleet; the zero time if that is unknown. It is called every ten seconds, one call at a

@@ -18,7 +18,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// Patience is how long [Terminal.Until] waits.
+// Patience is the maximum wait of [Terminal.Until].
 const Patience = time.Minute
 
 // Terminal is a program on a pseudo terminal. Its methods may be called concurrently.
