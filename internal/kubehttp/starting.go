@@ -32,17 +32,8 @@ type ifReady struct {
 	base *url.URL
 }
 
-// WrappedRoundTripper implements [net.RoundTripperWrapper].
-func (t ifReady) WrappedRoundTripper() http.RoundTripper { return t.RoundTripper }
-
 // CloseIdleConnections implements the method that [http.Client.CloseIdleConnections] calls.
-func (t ifReady) CloseIdleConnections() {
-	if c, ok := t.RoundTripper.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-		return
-	}
-	net.CloseIdleConnectionsFor(t.RoundTripper)
-}
+func (t ifReady) CloseIdleConnections() { net.CloseIdleConnectionsFor(t.RoundTripper) }
 
 // RoundTrip implements [http.RoundTripper].
 func (t ifReady) RoundTrip(r *http.Request) (*http.Response, error) {

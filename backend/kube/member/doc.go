@@ -26,7 +26,13 @@
 // ConfigMaps named after the placements in the namespace slipway-system, and the kinds that
 // placements carry. The engine deletes an adopted namespace together with its placement only if
 // it may list all served kinds, to verify that it contains no objects of others. That includes
-// the right to read all Secrets, so the host must decide about it. [FenceManifests] are policies
+// the right to read all Secrets, so the host must decide about it.
+//
+// A starting API server refuses every request, because it has not read the roles yet. If a member
+// refuses a request for a missing right, the client therefore reads /readyz, and /api if /readyz is
+// refused too; by default every user may read both. The refusal counts if the member is ready.
+//
+// [FenceManifests] are policies
 // by which the member itself refuses an older epoch and, with [Options].Fenced, the creation of
 // an object by a leader that was paused right before it. Without them such a creation may come
 // late, one for each cluster; the engine keeps the object as suspect in the ledger and removes it
