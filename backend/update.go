@@ -20,7 +20,7 @@ type Updater interface {
 	// Update carries the assignment out. It looks first and then does only the missing steps, so
 	// the engine may call it again at any time, also after an error and from another process.
 	Update(ctx context.Context, a Assignment) (Proof, error)
-	// Observe returns the proof of what the cluster has, and changes no object of the placement.
+	// Observe returns the state of the cluster as a proof. It changes no object of the placement.
 	Observe(ctx context.Context, a Assignment) (Proof, error)
 }
 

@@ -65,7 +65,7 @@ type Config struct {
 	// under its old name resumes its runs at once; two live engines must not have the same name.
 	// Default: random.
 	Name string
-	// Lease is the time for which a run stays with an engine that does not renew its lease. It
+	// Lease is the time that a run stays with an engine that does not renew its lease. It
 	// must be at least one and a half times CallTimeout, because a lease, or the session that
 	// extends it, is renewed after a third of its duration, and the renewal may take one call. At
 	// most 24 h; default 15 s or the minimum for CallTimeout. Skew is the largest difference

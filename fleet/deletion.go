@@ -24,7 +24,7 @@ import (
 type DeleteOptions struct {
 	// By is the name of the caller, for the events.
 	By string `json:"by,omitempty"`
-	// Deadline is the time for which a cluster that cannot be cleaned may delay the deletion
+	// Deadline is the time that a cluster that cannot be cleaned may delay the deletion
 	// before it is skipped, from 0 to 365 days; 0 means 5 min.
 	Deadline time.Duration `json:"deadline,omitempty"`
 	// MaxConcurrency is the maximum number of clusters that are cleaned at the same time, a number

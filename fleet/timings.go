@@ -15,7 +15,7 @@ import (
 // forecastRuns limits how many of the placement's latest runs a forecast reads.
 const forecastRuns = 5
 
-// timings are the durations of the clusters of a plan, without the time for which they had to stay
+// timings are the durations of the clusters of a plan, without the time that they had to stay
 // healthy.
 type timings struct {
 	// own has the durations of the clusters that the run itself has completed. earlier has, for

@@ -70,7 +70,7 @@ type Config struct {
 	// never placed.
 	Applications *oam.Options
 
-	// LeaseDuration is the time for which a silent leader keeps the lead; default 15 s, at least
+	// LeaseDuration is the time that a silent leader keeps the lead; default 15 s, at least
 	// 1 s. The engine uses it as well, unless Engine.Lease is set.
 	LeaseDuration time.Duration
 	// AlwaysLead skips the election. No other hub may serve this cluster.

@@ -96,7 +96,7 @@ type Strategy struct {
 	// ProgressDeadline is the maximum duration of a cluster over all its attempts; after it the
 	// cluster counts as failed. 0 means no limit. The time a cluster is Pending does not count.
 	ProgressDeadline time.Duration `json:"progressDeadline,omitempty"`
-	// MinHealthy is the time for which a cluster must be healthy before it counts as done; losing
+	// MinHealthy is the time that a cluster must be healthy before it counts as done; losing
 	// health restarts it. A cluster that had the revision already does not wait.
 	MinHealthy time.Duration `json:"minHealthy,omitempty"`
 	// Rollback says when the run is rolled back; nil means never.
@@ -198,7 +198,7 @@ type Group struct {
 type Removal struct {
 	// MaxConcurrency as in Stage; default 1.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// Deadline is the time for which an unreachable cluster delays the removal before it is
+	// Deadline is the time that an unreachable cluster delays the removal before it is
 	// skipped. Default 5 min.
 	Deadline time.Duration `json:"deadline,omitempty"`
 	Before   []Task        `json:"beforeStageTasks,omitempty"`

@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ackedMost is the number of keys for which a store remembers the last acknowledged write.
+// ackedMost is the maximum number of keys whose last acknowledged write a store remembers.
 const ackedMost = 1024
 
 // ack is the acknowledged last write of a key.

@@ -20,7 +20,7 @@ const (
 	notifyGap = 20 * time.Millisecond
 	// notifyTimeout limits one notification.
 	notifyTimeout = 5 * time.Second
-	// proven is the time for which a store waits for its own notification before it relies on
+	// proven is the time that a store waits for its own notification before it relies on
 	// polling alone.
 	proven = 3 * time.Second
 )

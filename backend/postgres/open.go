@@ -43,7 +43,7 @@ type Options struct {
 	// NoNotify disables notifications, so that this process and others find its changes by polling
 	// alone.
 	NoNotify bool
-	// Retention is the time for which a deletion is kept for the watches of disconnected
+	// Retention is the time that a deletion is kept for the watches of disconnected
 	// processes; 0 means an hour. A watch that was disconnected for longer ends.
 	Retention time.Duration
 }

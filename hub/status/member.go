@@ -191,7 +191,7 @@ type MemberMeasurement struct {
 	MoreNamespaces bool
 }
 
-// memberJoins is the time for which a new member may be unreachable before it counts as not
+// memberJoins is the time that a new member may be unreachable before it counts as not
 // joined.
 const memberJoins = time.Minute
 

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stuckAfter is the time for which a cluster may be in flight before its run counts as stuck, as
+// stuckAfter is the time that a cluster may be in flight before its run counts as stuck, as
 // in KubeFleet.
 const stuckAfter = 5 * time.Minute
 

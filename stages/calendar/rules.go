@@ -45,7 +45,7 @@ type Window struct {
 	// Start is the first local time of the rule, at least in 1970, for example 2026-01-05T02:00 or
 	// 2026-01-05T02:00:00; nothing opens before it.
 	Start string `json:"start,omitempty"`
-	// Duration is the time for which the window stays open: more than 0, at most 366 days.
+	// Duration is the time that the window stays open: more than 0, at most 366 days.
 	Duration metav1.Duration `json:"duration"`
 	// TimeZone is a name such as Europe/Berlin; empty means the zone of the Level.
 	TimeZone string `json:"timeZone,omitempty"`

@@ -131,7 +131,7 @@ type ApprovalPolicy struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (has(a.group) ? a.group : '') == (has(b.group) ? b.group : '')))",message="the groups of quorums must be unique"
 	Quorums []ApprovalQuorum `json:"quorums,omitempty"`
-	// If true, the person who started the run may not approve, and nobody may if that person is not known.
+	// If true, the starter of the run must not approve, and no approval counts if the starter is unknown.
 	ForbidStarter bool `json:"forbidStarter,omitempty"`
 	// How long a request may be answered, at most 8760h. Without it a request never expires.
 	// +kubebuilder:validation:Type=string

@@ -3,7 +3,7 @@
 // evictions.
 //
 // A hub that Slipway serves and a hub of KubeFleet take the same objects. The types, fields and JSON
-// names are those of KubeFleet v0.18; a test compares them with KubeFleet's own module.
+// names equal those of KubeFleet v0.18; a test compares them with KubeFleet's own module.
 // Fields of Slipway alone say so in their comments. The types need k8s.io/apimachinery and
 // nothing else, so a controller may use them with any client:
 //

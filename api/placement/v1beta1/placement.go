@@ -277,7 +277,7 @@ const (
 // +kubebuilder:validation:Enum=Always;IfNotDrifted
 type WhenToApplyType string
 
-// The occasions on which objects are applied.
+// The values of WhenToApplyType: when objects are applied again.
 const (
 	// WhenToApplyTypeAlways restores objects that were changed on a cluster.
 	WhenToApplyTypeAlways WhenToApplyType = "Always"

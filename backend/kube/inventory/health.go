@@ -15,7 +15,7 @@ const (
 	problemLasts   = 5 * time.Minute
 	// measuredPause is the least time between two announcements of properties alone.
 	measuredPause = 30 * time.Second
-	// namespacesPause is the time for which an announcement of namespaces waits for other changes.
+	// namespacesPause is the time that an announcement of namespaces waits for other changes.
 	namespacesPause = time.Second
 )
 

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// establishing is the time for which an unserved kind is expected to appear after its
+	// establishing is the time that an unserved kind is expected to appear after its
 	// definition was applied or accepted by the API server; establishPoll is the interval of the
 	// checks.
 	establishing  = 30 * time.Second

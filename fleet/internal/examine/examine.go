@@ -37,7 +37,7 @@ import (
 )
 
 const (
-	// failsFor is the time for which a cluster may be unreachable before that becomes the answer.
+	// failsFor is the time that a cluster may be unreachable before that becomes the answer.
 	failsFor = time.Minute
 	// pollFirst is the wait before the first read of a verdict, pollMost the longest wait between
 	// reads.

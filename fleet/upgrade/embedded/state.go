@@ -51,7 +51,7 @@ type Cluster struct {
 	Failure string `json:"failure,omitempty"`
 	// Refuse is the message that the next changes are refused with; empty for none.
 	Refuse string `json:"refuse,omitempty"`
-	// Unhealthy is the time for which the cluster is unhealthy after a change.
+	// Unhealthy is the time that the cluster is unhealthy after a change.
 	Unhealthy time.Duration `json:"unhealthy,omitempty"`
 	// UnhealthyUntil is when the cluster is healthy again.
 	UnhealthyUntil time.Time `json:"unhealthyUntil,omitzero"`

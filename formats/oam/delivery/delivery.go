@@ -30,7 +30,7 @@ type Applications struct {
 	// Starter is recorded as the identity that starts runs, because an object does not name the
 	// author of a change.
 	Starter approval.Identity
-	// DeleteDeadline is the time for which an unreachable cluster delays [Applications.Remove]; 0
+	// DeleteDeadline is the time that an unreachable cluster delays [Applications.Remove]; 0
 	// means no limit.
 	DeleteDeadline time.Duration
 	// Options are the host's choices.

@@ -40,7 +40,7 @@ type Reconciler struct {
 	Engine     *fleet.Engine
 	Queues     *queues.Queues
 	Placements *placements.Reconciler
-	// Deadline is the time for which an unreachable member delays the removal.
+	// Deadline is the time that an unreachable member delays the removal.
 	Deadline time.Duration
 }
 

@@ -47,7 +47,7 @@ type Reconciler struct {
 	// Collect is the time during which changes of selected objects are collected before a snapshot
 	// is taken.
 	Collect time.Duration
-	// DeleteDeadline is the time for which an unreachable member may delay a deletion.
+	// DeleteDeadline is the time that an unreachable member may delay a deletion.
 	DeleteDeadline time.Duration
 	// Listed is the maximum number of clusters that a status lists.
 	Listed int

@@ -36,7 +36,7 @@ type Options struct {
 	Engines int
 	// Faults makes the faults of the engines' calls, which end when healed is true; nil is for none.
 	Faults func(healed func() bool) *faulty.Plan
-	// Lease is the time for which a run stays with an engine that does not renew it; 0 means the
+	// Lease is the time that a run stays with an engine that does not renew it; 0 means the
 	// engine's default.
 	Lease time.Duration
 	// Meter counts the writes; nil is for a meter of its own.

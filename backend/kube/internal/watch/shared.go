@@ -36,7 +36,7 @@ func (NoIndex) Synced() {}
 // Changed implements [Index].
 func (NoIndex) Changed(bool, metav1.Object) error { return nil }
 
-// linger is the time for which a watch without subscribers continues, because the engine often
+// linger is the time that a watch without subscribers continues, because the engine often
 // watches again at once.
 const linger = 10 * time.Second
 
