@@ -16,7 +16,9 @@ type Intent struct {
 	// Lost reports whether a collection found no run for the intent. Later collections delete the
 	// run's stored data, and this record when they find none, because a paused creator or driver of
 	// the run may still write. If an engine pauses for even longer between two writes of one batch
-	// and then dies, its page is never deleted.
+	// and then dies, its page is never deleted. If an engine dies while it creates a run whose
+	// placement another engine has just deleted, the intent and the plan stay until the name is
+	// declared again.
 	Lost bool `json:"lost,omitempty"`
 }
 
