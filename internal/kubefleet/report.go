@@ -94,15 +94,16 @@ func (s *suite) count() (passed int, failed []string) {
 }
 
 // known are the failures that are expected.
-type known struct {
-	// steps are prefixes of step names, messages are parts of failure messages.
-	steps, messages []string
-}
+type known []knownFailure
+
+// knownFailure describes failures by the beginning of a step's name and a part of the failure
+// message. An empty field fits everything.
+type knownFailure struct{ step, message string }
 
 // surprises returns the names of unexpectedly failed steps, and in behind the number of steps
 // that were skipped after an expected failure in the same outermost container, which may be
 // ordered as a whole. Any other failure in such a container is named separately.
-func (k *known) surprises(specs []spec) (names []string, behind int) {
+func (k known) surprises(specs []spec) (names []string, behind int) {
 	excused := map[string]bool{}
 	for i := range specs {
 		r := &specs[i]
@@ -129,27 +130,39 @@ func (k *known) surprises(specs []spec) (names []string, behind int) {
 }
 
 // has reports whether the failure of a step is known.
-func (k *known) has(r *spec) bool {
-	return slices.ContainsFunc(k.steps, func(prefix string) bool { return strings.HasPrefix(r.name(), prefix) }) ||
-		slices.ContainsFunc(k.messages, func(part string) bool { return strings.Contains(r.Failure.Message, part) })
+func (k known) has(r *spec) bool {
+	return slices.ContainsFunc(k, func(f knownFailure) bool {
+		return strings.HasPrefix(r.name(), f.step) && strings.Contains(r.Failure.Message, f.message)
+	})
 }
 
-// readKnown reads a file of names, a line each, or of parts of messages, after "message:"; #
-// begins a comment.
-func readKnown(file string) (all *known, err error) {
+// readKnown reads a file that has a failure in each line: the name of a step, a part of a message
+// after "message:", or both with " | " between them. A line with # is a comment. Lines with "skip:"
+// are for .ci/kubefleet, which leaves these steps out.
+func readKnown(file string) (all known, err error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
-	all = &known{}
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		line := strings.TrimSpace(lines.Text())
-		if part, is := strings.CutPrefix(line, "message:"); is {
-			all.messages = append(all.messages, strings.TrimSpace(part))
-		} else if line != "" && !strings.HasPrefix(line, "#") {
-			all.steps = append(all.steps, line)
+		if line == "" || strings.HasPrefix(line, "#") || strings.HasPrefix(line, "skip:") {
+			continue
 		}
+		var failure knownFailure
+		step, part, both := strings.Cut(line, " | message:")
+		if both {
+			failure = knownFailure{step: strings.TrimSpace(step), message: strings.TrimSpace(part)}
+		} else if part, is := strings.CutPrefix(line, "message:"); is {
+			failure.message = strings.TrimSpace(part)
+		} else {
+			failure.step = line
+		}
+		if failure == (knownFailure{}) {
+			return nil, fmt.Errorf("%s: %q describes no failure", file, line)
+		}
+		all = append(all, failure)
 	}
 	return all, nil
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // TestAReportCountsSteps: a step skipped after a failure counts as failed, and a step that was
-// not selected does not count. A failure must be known by its name or by its message. A step
-// skipped after a known failure is known, too.
+// not selected does not count. A failure must be known by its name, by its message, or by both. A
+// step skipped after a known failure is known, too.
 func TestAReportCountsSteps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -23,10 +23,11 @@ func TestAReportCountsSteps(t *testing.T) {
 		}
 		return file
 	}
-	known := write("known", "# why\na / fails\nmessage: no matches for kind \"AppliedWork\"\n")
+	known := write("known", "# why\nskip: b fails\na / fails\nmessage: no matches for kind \"AppliedWork\"\nd / stays | message: still exists\n")
 	passed := `{"LeafNodeType":"It","LeafNodeText":"passes","ContainerHierarchyTexts":["a"],"State":"passed"}`
 	failed := `{"LeafNodeType":"It","LeafNodeText":"fails","ContainerHierarchyTexts":["a"],"State":"failed","Failure":{"Message":"no"}}`
 	inside := `{"LeafNodeType":"It","LeafNodeText":"looks","ContainerHierarchyTexts":["c"],"State":"failed","Failure":{"Message":"x: no matches for kind \"AppliedWork\" in version"}}`
+	stays := `{"LeafNodeType":"It","LeafNodeText":"stays","ContainerHierarchyTexts":["d"],"State":"failed","Failure":{"Message":"namespace x still exists"}}`
 	for name, c := range map[string]struct{ specs, says, problem string }{
 		"one that passed":         {passed, "1 of 1 steps passed", ""},
 		"one that is known":       {passed + "," + failed, "1 of 2 steps passed", ""},
@@ -34,9 +35,12 @@ func TestAReportCountsSteps(t *testing.T) {
 		"one skipped for another": {passed + `,{"LeafNodeType":"It","LeafNodeText":"next","ContainerHierarchyTexts":["a"],"State":"skipped","Failure":{"Message":"an earlier spec failed"}}`, "1 of 2 steps passed", "a / next"},
 		"one of a known kind": {passed + "," + inside +
 			`,{"LeafNodeType":"It","LeafNodeText":"next","ContainerHierarchyTexts":["c"],"State":"skipped","Failure":{"Message":"an earlier spec failed"}}`, "1 of 3 steps passed, 1 were not run after a known failure", ""},
-		"one skipped by itself": {passed + `,{"LeafNodeType":"It","LeafNodeText":"next","State":"skipped","Failure":{"Message":"no Azure"}}`, "1 of 1 steps passed", ""},
-		"one not chosen":        {passed + `,{"LeafNodeType":"It","LeafNodeText":"next","State":"skipped"}`, "1 of 1 steps passed", ""},
-		"none":                  {`{"LeafNodeType":"BeforeSuite","State":"failed"}`, "0 of 0 steps passed", "no step was run"},
+		"one of a known kind in a known step":   {passed + "," + stays, "1 of 2 steps passed", ""},
+		"one of a known kind in another step":   {passed + "," + strings.ReplaceAll(stays, "stays", "goes"), "1 of 2 steps passed", "d / goes"},
+		"one of another kind in the known step": {passed + "," + strings.ReplaceAll(stays, "still exists", "is denied"), "1 of 2 steps passed", "d / stays"},
+		"one skipped by itself":                 {passed + `,{"LeafNodeType":"It","LeafNodeText":"next","State":"skipped","Failure":{"Message":"no Azure"}}`, "1 of 1 steps passed", ""},
+		"one not chosen":                        {passed + `,{"LeafNodeType":"It","LeafNodeText":"next","State":"skipped"}`, "1 of 1 steps passed", ""},
+		"none":                                  {`{"LeafNodeType":"BeforeSuite","State":"failed"}`, "0 of 0 steps passed", "no step was run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
