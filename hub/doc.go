@@ -251,11 +251,12 @@
 //     with another observedGeneration than the request's does not count, and the request says so.
 //     An approval without observedGeneration counts; KubeFleet ignores it.
 //   - If a placement took an object over, the object is deleted with the placement, or when the
-//     placement leaves the cluster, as in KubeFleet. The hub never deletes a namespace that
-//     existed before if the namespace contains objects of others, or if the hub may not list every
-//     kind in it: see package backend/kube/member. The Events Released and ObjectsReleased name
-//     the remaining objects and the reason. deleteStrategy.propagationPolicy Abandon, which is in
-//     KubeFleet's API but has no effect there, leaves all objects when the placement is deleted.
+//     placement leaves the cluster, as in KubeFleet. The hub never deletes a namespace that existed
+//     before if the namespace contains objects of others, such as objects that a placement only
+//     compared, or if the hub may not list every kind in it: see package backend/kube/member.
+//     KubeFleet deletes the namespace with these objects. The Events Released and ObjectsReleased
+//     name the remaining objects and the reason. deleteStrategy.propagationPolicy Abandon, which is
+//     in KubeFleet's API but has no effect there, leaves all objects when the placement is deleted.
 //     DeleteCreated, which KubeFleet does not have, deletes only the objects that the placement
 //     created.
 //   - Members have no agent and no namespace of their own on the hub (fleet-member-NAME in
@@ -275,8 +276,10 @@
 //     snapshots of failed runs.
 //   - If a cluster has objects of kinds that KubeFleet does not track, the cluster is available
 //     once these objects are healthy by the rules of this hub and unavailablePeriodSeconds have
-//     passed for its custom resources. KubeFleet reports NotAllWorkAreAvailabilityTrackable at
-//     once.
+//     passed for its custom resources. Then the hub updates the next cluster. KubeFleet reports
+//     NotAllWorkAreAvailabilityTrackable at once, and waits the period before the next update of
+//     any cluster. So a client that changes the objects as soon as the placement is available
+//     sees the change at once, and with KubeFleet after the period.
 //   - An object belongs to one placement, whatever allowCoOwnership says: that field is about
 //     owners on the member, as in KubeFleet. If a second placement selects the object, the hub
 //     applies the other objects of that placement and retries this one every minute, so the second

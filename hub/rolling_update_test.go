@@ -78,6 +78,44 @@ func TestRollingANewerChangeTakesOver(t *testing.T) {
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 }
 
+// TestRollingWaitsTheUnavailablePeriod: nothing shows whether an Ingress works. A member is therefore
+// available unavailablePeriodSeconds after the hub applied the Ingress. The status says so no
+// earlier, and the next member is updated no earlier.
+func TestRollingWaitsTheUnavailablePeriod(t *testing.T) {
+	const period = 3 * time.Second
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.apply(`
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: web, namespace: NAME}
+spec: {defaultBackend: {service: {name: web, port: {number: 80}}}}`)
+	placed := time.Now()
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 3}")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	if d := time.Since(placed); d < period {
+		t.Errorf("the members are available after %s", d)
+	}
+	s.put("v2")
+	var applied [2]time.Time
+	for i := range applied {
+		s.eventually("v2", s.has(i+1, "config", "v2"))
+		u, err := s.read(s.member(i+1), "cm/NAME/config")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range u.GetManagedFields() {
+			if m.Time.After(applied[i]) {
+				applied[i] = m.Time.Time
+			}
+		}
+	}
+	// The server cuts its times to seconds.
+	if d := applied[1].Sub(applied[0]); d <= period-time.Second {
+		t.Errorf("the second member is updated %s after the first", d)
+	}
+}
+
 // TestRollingAChangedApplyStrategyTakesEffect: a failed object suggests a change of applyStrategy.
 // The change is rolled out at once, without a new snapshot, and the object is no longer reported as
 // failed.
