@@ -293,9 +293,9 @@
 //     updates up to 1000 of them immediately, in addition to the maxUnavailable other members, and
 //     neither part waits for the other. KubeFleet, too, updates them immediately, but counts those
 //     that are not available yet against maxUnavailable. If an update replaces another one, it
-//     does not count a cluster that still fails because of the old update, unless the order of
-//     names leads to that cluster first; KubeFleet updates the clusters that are not available
-//     before the others, and counts them.
+//     does not count a cluster that is not available yet because of the old update, or still
+//     fails, unless the order of names leads to that cluster first; KubeFleet updates the failed
+//     clusters before the others, and counts all that are not available.
 //   - A PersistentVolumeClaim that is Pending is not available, even if it waits for its first
 //     consumer; KubeFleet does not track it.
 //   - A ClusterResourceOverride whose selector has the scope NamespaceOnly or
