@@ -149,7 +149,7 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 	if s.Plan.Rollback != nil {
 		rollsBack = s.Plan.Rollback.Run
 	}
-	rollback := rollbackText(&back)
+	rollback := cli.RollbackText(&back)
 	if rollback == "" && r.Form(runstate.Key{}).RollbackRequest != nil {
 		rollback = "requested: " + r.Form(runstate.Key{}).RollbackRequest.Message
 	}

@@ -93,7 +93,7 @@ func newWait(o *options) *cobra.Command {
 			if err := o.Recorded("run/"+end.run.Name, "%s", strings.TrimSpace(string(end.run.State)+" "+end.run.Reason)); err != nil {
 				return err
 			}
-			if text := rollbackText(&end.back); text != "" && o.Output != cli.Name {
+			if text := cli.RollbackText(&end.back); text != "" && o.Output != cli.Name {
 				fmt.Fprintf(o.ErrOut, "run/%s: %s\n", end.run.Name, text)
 			}
 			return end.outcome()
@@ -129,30 +129,10 @@ func (e *end) outcome() error {
 		return nil
 	}
 	text := ""
-	if back := rollbackText(&e.back); back != "" {
+	if back := cli.RollbackText(&e.back); back != "" {
 		text = ", " + back
 	}
 	return fmt.Errorf("run %s is %s%s: %w", e.run.Name, e.run.State, text, cli.ErrUnsuccessful)
-}
-
-// rollbackText describes the progress of a run's rollback, "" if none was requested.
-func rollbackText(back *fleet.Rollback) string {
-	switch {
-	case back.Refused != "":
-		return "not rolled back: " + back.Refused
-	case back.By == "" && back.Pending:
-		return "going to be rolled back"
-	case back.By == "":
-		return ""
-	case back.Pending:
-		return "going to be rolled back by run " + back.By
-	case back.State == stages.Completed:
-		return "rolled back by run " + back.By
-	case back.State == "":
-		return "rolled back by run " + back.By + ", which was deleted"
-	default:
-		return "rolled back by run " + back.By + ", which is " + string(back.State)
-	}
 }
 
 // newWatch shows a run until it and its rollback have ended. In a file that no program holds

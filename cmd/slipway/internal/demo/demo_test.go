@@ -275,11 +275,36 @@ func TestNoLeavesTheRequestOpen(t *testing.T) {
 func TestRejectingEndsTheRun(t *testing.T) {
 	t.Parallel()
 	p := playWith(t, "r\n", "-o", "json", "--approve=ask")
-	p.want(t, cli.ExitFailed, "example-run-canary was rejected by you")
+	p.want(t, cli.ExitUnsuccessful, "example-run-canary was rejected by you")
 	want := runStory("example-run", "1", "value2")
 	want = slices.Concat(snapshotStory, want[:17], []string{"ApprovalRejected example-run canary", "RunFailed example-run"}, want[20:])
 	if diff := cmp.Diff(want, story(p.objects(t))); diff != "" {
 		t.Errorf("the story (-want +got):\n%s", diff)
+	}
+}
+
+// The members are shown after the rollback, and the exit code is the one of the failed run.
+func TestARollbackEndsTheDemo(t *testing.T) {
+	t.Parallel()
+	strategy, err := os.ReadFile("tutorial/strategy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filesIn(t, map[string]string{"strategy.yaml": strings.Replace(string(strategy), "spec:\n", "spec:\n  rollback: {}\n", 1)})
+	for _, output := range []string{"json", "text"} {
+		p := playWith(t, "r\n", "-o", output, "--approve=ask", "--dir", dir)
+		p.want(t, cli.ExitUnsuccessful, "error: run example-run is Failed: request example-run-canary was rejected by you, rolled back by run example-run-rollback: the run did not complete\n")
+		if output == "text" {
+			if want := "example-run-rollback/member3"; !strings.Contains(p.out, want) {
+				t.Errorf("no line of %s:\n%s", want, p.out)
+			}
+			continue
+		}
+		all := story(p.objects(t))
+		want := []string{"RunCompleted example-run-rollback", "Member example-run-rollback member1", "Member example-run-rollback member2", "Member example-run-rollback member3"}
+		if diff := cmp.Diff(want, all[max(0, len(all)-len(want)):]); diff != "" {
+			t.Errorf("the end of the story (-want +got):\n%s", diff)
+		}
 	}
 }
 

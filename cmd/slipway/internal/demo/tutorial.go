@@ -13,12 +13,14 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/internal/durable"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
 )
 
@@ -149,8 +151,9 @@ func (t *tutorial) edit(ctx context.Context, key, value string) error {
 }
 
 // rollOut performs one run: it creates the run unless it exists, starts it if that is left to the
-// host, follows it to its end, and then shows the content of the members, unless a later run
-// exists already.
+// host, follows it to its end and the end of its rollback, and then shows the content of the
+// members, unless a later run exists already. A run that did not complete, or was rolled back, is
+// an error.
 func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	spec, err := t.docs.RunSpec(name)
 	if err != nil {
@@ -187,16 +190,36 @@ func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if runs, err := t.engine.Placement(spec.Placement).RunNames(ctx); err != nil || runs[len(runs)-1] != name {
+	back, err := t.engine.Run(name).RollbackStatus(ctx)
+	if err != nil {
 		return err
 	}
-	if err := t.showMembers(ctx, name); err != nil {
+	runs, err := t.engine.Placement(spec.Placement).RunNames(ctx)
+	if err != nil {
 		return err
 	}
-	if s.Run.State != stages.Completed {
-		return fmt.Errorf("run %s is %s: %s", name, s.Run.State, s.Run.Reason)
+	if latest := runs[len(runs)-1]; latest == name || latest == back.By {
+		if err := t.showMembers(ctx, latest); err != nil {
+			return err
+		}
 	}
-	return nil
+	return outcome(&s.Run, &back)
+}
+
+// outcome returns an error if a run, which has ended, did not complete or was rolled back.
+func outcome(run *step.Run, back *fleet.Rollback) error {
+	rollback := cli.RollbackText(back)
+	if run.State == stages.Completed && rollback == "" {
+		return nil
+	}
+	text := fmt.Sprintf("run %s is %s", run.Name, run.State)
+	if run.Reason != "" {
+		text += ": " + run.Reason
+	}
+	if rollback != "" {
+		text += ", " + rollback
+	}
+	return fmt.Errorf("%s: %w", text, cli.ErrUnsuccessful)
 }
 
 // left describes the progress of the current run.
