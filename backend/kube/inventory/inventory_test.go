@@ -377,9 +377,12 @@ func TestKubeconfigClusters(t *testing.T) {
 	}
 	write("apiVersion: v1\nkind: Config\ncontexts:\n- {name: b, context: {cluster: c, user: u}}\n- {name: a, context: {cluster: c, user: u}}\n")
 	labels := map[string]map[string]string{"a": {"environment": "canary"}}
-	backendtest.TestInventory(t, inventory.KubeconfigClusters{Path: path, Labels: labels},
-		placement.Cluster{Name: "a", Labels: labels["a"]}, placement.Cluster{Name: "b"})
-	backendtest.TestInventory(t, inventory.KubeconfigClusters{Path: path, Contexts: []string{"b", "b"}}, placement.Cluster{Name: "b"})
+	a := placement.Cluster{Name: "a", Labels: map[string]string{"environment": "canary", inventory.LabelContext: "a"}}
+	b := placement.Cluster{Name: "b", Labels: map[string]string{inventory.LabelContext: "b"}}
+	backendtest.TestInventory(t, inventory.KubeconfigClusters{Path: path, Labels: labels}, a, b)
+	backendtest.TestInventory(t, inventory.KubeconfigClusters{Path: path, Contexts: []string{"b", "b"}}, b)
+	backendtest.TestInventory(t, inventory.KubeconfigClusters{Path: path, Except: []string{"a"}}, b)
+	backendtest.TestInventory(t, inventory.KubeconfigClusters{Path: path, Contexts: []string{"b"}, Except: []string{"b"}}, b)
 	fails := func(k inventory.KubeconfigClusters, want string, permanent bool) {
 		t.Helper()
 		_, err := clustersOf(t, k)
@@ -389,10 +392,15 @@ func TestKubeconfigClusters(t *testing.T) {
 	}
 	fails(inventory.KubeconfigClusters{Path: path, Contexts: []string{"c"}}, `there is no context "c"`, true)
 	fails(inventory.KubeconfigClusters{Path: path + "x"}, "no such file", false)
-	write("apiVersion: v1\nkind: Config\ncontexts:\n- {name: 'arn:aws:eks:x', context: {cluster: c, user: u}}\n")
-	fails(inventory.KubeconfigClusters{Path: path}, `context "arn:aws:eks:x" is no name of a cluster`, true)
+	write("apiVersion: v1\nkind: Config\ncontexts:\n- {name: b, context: {cluster: c, user: u}}\n- {name: 'arn:aws:eks:x', context: {cluster: c, user: u}}\n")
+	fails(inventory.KubeconfigClusters{Path: path, Contexts: []string{"b", "arn:aws:eks:x"}}, `context "arn:aws:eks:x" cannot be a cluster, because its name is no DNS label: rename it`, true)
+	var unusable []string
+	got, err := clustersOf(t, inventory.KubeconfigClusters{Path: path, Unusable: func(name string) { unusable = append(unusable, name) }})
+	if err != nil || len(got) != 1 || got[0].Name != "b" || !slices.Equal(unusable, []string{"arn:aws:eks:x"}) {
+		t.Errorf("clusters %v, %v, unusable %q", got, err, unusable)
+	}
 	write("users: [{name: u, user: {token: hunter2, token: hunter2}}]\n\t")
-	_, err := clustersOf(t, inventory.KubeconfigClusters{Path: path})
+	_, err = clustersOf(t, inventory.KubeconfigClusters{Path: path})
 	if err == nil || strings.Contains(err.Error(), "hunter2") {
 		t.Errorf("error = %v, want one without credentials", err)
 	}

@@ -20,18 +20,27 @@ import (
 // is a cluster of that name. Every call reads the file; [backend.WatchInventory] reports changes.
 // UIDs are unknown. Its methods may be called concurrently while its fields are not changed.
 //
-// Clusters returns an error, and no cluster, if the file cannot be read or is no kubeconfig, if
-// Contexts has a context that is not in the file, or if the name of a context is no DNS label.
-// The file belongs to the operator: its content is not checked further, and its credentials are
-// not read.
+// A context whose name is no DNS label cannot be a cluster: it is left out and reported to Unusable.
+// Clusters returns an error, and no cluster, if the file cannot be read or is no kubeconfig, or if
+// Contexts has a context that is not in the file or cannot be a cluster. The file belongs to the
+// operator: its content is not checked further, and its credentials are not read.
 type KubeconfigClusters struct {
 	// Path is the file.
 	Path string
-	// Contexts are the contexts that are clusters; empty means all.
+	// Contexts are the contexts that are clusters; empty means all but those in Except.
 	Contexts []string
-	// Labels are the clusters' labels, by context.
+	// Except are contexts that are no clusters, such as the source of the objects.
+	Except []string
+	// Labels are the clusters' labels, by context. Each cluster also has the label [LabelContext].
 	Labels map[string]map[string]string
+	// Unusable is called with the name of each context that cannot be a cluster, each time the
+	// file is read; may be nil.
+	Unusable func(context string)
 }
+
+// LabelContext is a label of each cluster of [KubeconfigClusters]. Its value is the name of the
+// context.
+const LabelContext = "slipway.dev/context"
 
 var _ backend.Inventory = KubeconfigClusters{}
 
@@ -44,7 +53,9 @@ func (k KubeconfigClusters) Clusters(ctx context.Context) iter.Seq2[placement.Cl
 			return
 		}
 		for _, name := range names {
-			if !yield(placement.Cluster{Name: name, Labels: maps.Clone(k.Labels[name])}, nil) {
+			labels := map[string]string{LabelContext: name}
+			maps.Copy(labels, k.Labels[name])
+			if !yield(placement.Cluster{Name: name, Labels: labels}, nil) {
 				return
 			}
 		}
@@ -65,17 +76,29 @@ func (k KubeconfigClusters) names(ctx context.Context) ([]string, error) {
 		// The parser's error may quote credentials.
 		return nil, fmt.Errorf("the file is no kubeconfig: %w", backend.ErrPermanent)
 	}
-	names := slices.Sorted(maps.Keys(cfg.Contexts))
-	if len(k.Contexts) > 0 {
-		names = slices.Compact(slices.Sorted(slices.Values(k.Contexts)))
+	if len(k.Contexts) == 0 {
+		all := slices.Sorted(maps.Keys(cfg.Contexts))
+		return slices.DeleteFunc(all, func(name string) bool { return slices.Contains(k.Except, name) || !k.isUsable(name) }), nil
 	}
+	names := slices.Compact(slices.Sorted(slices.Values(k.Contexts)))
 	for _, name := range names {
 		if cfg.Contexts[name] == nil {
 			return nil, fmt.Errorf("there is no context %q: %w", name, backend.ErrPermanent)
 		}
-		if msgs := validation.IsDNS1123Label(name); len(msgs) > 0 {
-			return nil, fmt.Errorf("context %q is no name of a cluster, which is a DNS label; rename it, or list the contexts to use: %w", name, backend.ErrPermanent)
+		if !isClusterName(name) {
+			return nil, fmt.Errorf("context %q cannot be a cluster, because its name is no DNS label: rename it with kubectl config rename-context: %w", name, backend.ErrPermanent)
 		}
 	}
 	return names, nil
 }
+
+// isUsable reports whether a context can be a cluster, and reports to Unusable if it cannot.
+func (k KubeconfigClusters) isUsable(name string) bool {
+	usable := isClusterName(name)
+	if !usable && k.Unusable != nil {
+		k.Unusable(name)
+	}
+	return usable
+}
+
+func isClusterName(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }

@@ -10,9 +10,12 @@ import (
 	"io/fs"
 	"iter"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -39,8 +42,9 @@ import (
 type Options struct {
 	*cli.Options
 	// Store is the file of a store, or the URL of a database. Clusters is a kubeconfig whose
-	// contexts are the clusters, and Source the context that snapshots are taken from.
-	Store, Clusters, Source string
+	// contexts are the clusters, Members a file of MemberClusters that selects and labels them, and
+	// Source the context that snapshots are taken from.
+	Store, Clusters, Members, Source string
 	// Server is the URL of a server, TokenFile the file with the token for it, see secretfile.Open.
 	Server, TokenFile string
 	// Measures are the flags of a verb that drives runs; other verbs do not set them.
@@ -62,10 +66,11 @@ type Options struct {
 // AddFlags adds the flags.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Store, "store", "", "file of the store, or postgres://… for one in a PostgreSQL database")
-	flags.StringVar(&o.Clusters, "clusters", "", "kubeconfig whose contexts are the clusters")
-	flags.StringVar(&o.Source, "source", "", "context of the kubeconfig that snapshots are taken from")
+	flags.StringVar(&o.Clusters, "clusters", "", "kubeconfig whose contexts are the clusters; each has the label "+inventory.LabelContext+"=NAME of its context")
+	flags.StringVar(&o.Members, "cluster-labels", "", "file of MemberCluster objects, YAML: only the contexts of these names are clusters, with these labels and taints")
+	flags.StringVar(&o.Source, "source", "", "context of --clusters that snapshots are taken from; it is a cluster only if --cluster-labels names it")
 	flags.StringVar(&o.Server, "server", "", "URL of a server, instead of a store")
-	flags.StringVar(&o.TokenFile, "token-file", "", "file of the token for the server; of serve, the file of those that it accepts")
+	flags.StringVar(&o.TokenFile, "token-file", "", "file with the token for the server; for serve, the file with the tokens that it accepts")
 }
 
 // Target is a connected engine. Close releases it.
@@ -157,7 +162,7 @@ func (o *Options) call(address string) (*Target, error) {
 	c := httpapi.ClientOptions{As: approval.Identity{Name: o.As, Groups: o.Groups}}
 	if !strings.HasPrefix(address, "unix:") {
 		if o.As != "" {
-			return nil, cli.Usagef("--as %s: at %s the identity is that of the token", o.As, address)
+			return nil, cli.Usagef("--as %s: leave it out, because the server %s takes the identity from the token", o.As, address)
 		}
 		if o.TokenFile != "" {
 			text, err := secretfile.Read(o.TokenFile, maxToken)
@@ -274,18 +279,9 @@ func (o *Options) Engine(store backend.Store) (*fleet.Engine, error) {
 
 // kubeconfigs connects to clusters by the contexts of a kubeconfig. Without one there are no
 // clusters.
-func (o *Options) kubeconfigs(c *fleet.Config) error {
-	c.Inventory = inventory.KubeconfigClusters{Path: o.Clusters}
-	if o.Clusters == "" {
-		c.Inventory = backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
-			return func(yield func(placement.Cluster, error) bool) {
-				yield(placement.Cluster{}, errors.New("--clusters is not set: it names the kubeconfig whose contexts are the clusters"))
-			}
-		})
-	} else {
-		if _, err := clientcmd.LoadFromFile(o.Clusters); err != nil {
-			return fmt.Errorf("--clusters: %w", err)
-		}
+func (o *Options) kubeconfigs(c *fleet.Config) (err error) {
+	if c.Inventory, err = o.inventory(); err != nil {
+		return err
 	}
 	contexts := member.KubeconfigContexts(o.Clusters, member.Trusted())
 	c.Dialer = member.NewDialer(contexts, member.Options{})
@@ -298,4 +294,85 @@ func (o *Options) kubeconfigs(c *fleet.Config) error {
 	}
 	c.Source, err = source.New(cfg, source.Options{})
 	return err
+}
+
+// inventory returns the contexts of the kubeconfig as clusters, without the context of the source.
+// A file of --cluster-labels names the contexts that are clusters. Contexts that cannot be clusters
+// are warnings.
+func (o *Options) inventory() (backend.Inventory, error) {
+	if o.Clusters == "" {
+		if o.Members != "" {
+			return nil, cli.Usagef("--cluster-labels is set without --clusters, which names the kubeconfig of these clusters")
+		}
+		return noClusters("--clusters is not set: it names the kubeconfig whose contexts are the clusters"), nil
+	}
+	if _, err := clientcmd.LoadFromFile(o.Clusters); err != nil {
+		return nil, fmt.Errorf("--clusters: %w", err)
+	}
+	contexts := inventory.KubeconfigClusters{Path: o.Clusters}
+	if o.Members == "" {
+		if o.Source != "" {
+			contexts.Except = []string{o.Source}
+		}
+		contexts.Unusable = o.warnOnce(func(name string) string {
+			return fmt.Sprintf("context %s of --clusters %s is not used, because the name of a cluster is a DNS label: kubectl config rename-context %s NAME", name, o.Clusters, name)
+		})
+		return contexts, nil
+	}
+	members, err := o.members()
+	if err != nil {
+		return nil, fmt.Errorf("--cluster-labels: %w", err)
+	}
+	contexts.Contexts, contexts.Labels = slices.Collect(maps.Keys(members)), map[string]map[string]string{}
+	for name, c := range members {
+		contexts.Labels[name] = c.Labels
+	}
+	return backend.InventoryFunc(func(ctx context.Context) iter.Seq2[placement.Cluster, error] {
+		return func(yield func(placement.Cluster, error) bool) {
+			for c, err := range contexts.Clusters(ctx) {
+				c.Taints = members[c.Name].Taints
+				if !yield(c, err) {
+					return
+				}
+			}
+		}
+	}), nil
+}
+
+// members reads the file of --cluster-labels.
+func (o *Options) members() (map[string]placement.Cluster, error) {
+	text, err := os.ReadFile(o.Members)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := cli.Objects(o.Members, text)
+	if err != nil {
+		return nil, err
+	}
+	if len(docs.Clusters) == 0 {
+		return nil, fmt.Errorf("%s: there is no MemberCluster: want one for each context that is a cluster, with the name of the context", o.Members)
+	}
+	out := map[string]placement.Cluster{}
+	for _, c := range docs.Clusters {
+		out[c.Name] = c
+	}
+	return out, nil
+}
+
+// warnOnce returns a function that prints the warning about a name the first time it is called
+// with that name.
+func (o *Options) warnOnce(text func(name string) string) func(name string) {
+	var warned sync.Map
+	return func(name string) {
+		if _, known := warned.LoadOrStore(name, true); !known {
+			o.Warn("%s", text(name))
+		}
+	}
+}
+
+// noClusters is an inventory that cannot be read.
+func noClusters(why string) backend.Inventory {
+	return backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
+		return func(yield func(placement.Cluster, error) bool) { yield(placement.Cluster{}, errors.New(why)) }
+	})
 }

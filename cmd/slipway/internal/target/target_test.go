@@ -6,10 +6,12 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -133,7 +135,7 @@ func TestATargetIsReached(t *testing.T) {
 		"no file of the token":     {o: target.Options{Server: address, TokenFile: at("none")}, want: "--token-file"},
 		"the file of the server":   {o: target.Options{Server: address, TokenFile: at("tokens")}, want: "the token and nothing else"},
 		"an empty token":           {o: target.Options{Server: address, TokenFile: at("empty")}, want: "the token and nothing else"},
-		"--as with a token":        {o: target.Options{Server: address, Options: &cli.Options{As: "ann"}}, want: "the identity is that of the token"},
+		"--as with a token":        {o: target.Options{Server: address, Options: &cli.Options{As: "ann"}}, want: "takes the identity from the token"},
 		"--as-group alone":         {o: target.Options{Store: at("closed.db"), Options: &cli.Options{Groups: []string{"sre"}}}, want: "without --as"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -160,6 +162,92 @@ func TestATargetIsReached(t *testing.T) {
 			}
 		})
 	}
+}
+
+// kubeconfig has the contexts hub, eu-1 and us-1, and one whose name is no DNS label.
+const kubeconfig = `
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {token: x}}]
+contexts:
+- {name: hub, context: {cluster: c, user: u}}
+- {name: eu-1, context: {cluster: c, user: u}}
+- {name: us-1, context: {cluster: c, user: u}}
+- {name: "arn:aws:eks:x", context: {cluster: c, user: u}}
+`
+
+const memberClusters = `
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: eu-1, labels: {environment: canary}}
+spec: {identity: {kind: ServiceAccount, name: a, namespace: b}}
+---
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: hub}
+spec: {identity: {kind: ServiceAccount, name: a, namespace: b}, taints: [{key: k, effect: NoSchedule}]}
+`
+
+func TestContextsAreClusters(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	_, closed := store(t, filepath.Join(dir, "state.db"))
+	closed()
+	contexts, members := file("kubeconfig", kubeconfig), file("members.yaml", memberClusters)
+	for name, c := range map[string]struct {
+		o      target.Options
+		policy placement.Policy
+		// want are the clusters that the placement picks, warning or problem is part of the text.
+		want             []string
+		warning, problem string
+	}{
+		"the contexts":                  {o: target.Options{Clusters: contexts}, want: []string{"eu-1", "hub", "us-1"}, warning: "warning: context arn:aws:eks:x of --clusters " + contexts + " is not used, because the name of a cluster is a DNS label: kubectl config rename-context arn:aws:eks:x NAME\n"},
+		"all but the source":            {o: target.Options{Clusters: contexts, Source: "hub"}, want: []string{"eu-1", "us-1"}, warning: "rename-context"},
+		"a source of any name":          {o: target.Options{Clusters: contexts, Source: "arn:aws:eks:x"}, want: []string{"eu-1", "hub", "us-1"}},
+		"selected by context":           {o: target.Options{Clusters: contexts}, policy: with("slipway.dev/context", "us-1"), want: []string{"us-1"}, warning: "rename-context"},
+		"the ones of a file":            {o: target.Options{Clusters: contexts, Source: "hub", Members: members}, want: []string{"eu-1"}}, // hub has a taint
+		"selected by a label":           {o: target.Options{Clusters: contexts, Members: members}, policy: with("environment", "canary"), want: []string{"eu-1"}},
+		"a file of others":              {o: target.Options{Clusters: contexts, Members: file("others.yaml", strings.ReplaceAll(memberClusters, "eu-1", "eu-2"))}, problem: `there is no context "eu-2"`},
+		"a name that cannot be":         {o: target.Options{Clusters: contexts, Members: file("arn.yaml", strings.ReplaceAll(memberClusters, "eu-1", "'arn:aws:eks:x'"))}, problem: "arn:aws:eks:x"},
+		"a file without MemberClusters": {o: target.Options{Clusters: contexts, Members: file("none.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: web}\n")}, problem: "there is no MemberCluster: want one for each context"},
+		"labels of nothing":             {o: target.Options{Members: members}, problem: "--cluster-labels is set without --clusters"},
+		"no file":                       {o: target.Options{Clusters: contexts, Members: members + "x"}, problem: "--cluster-labels: open " + members + "x: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			streams, _, _, errOut := genericiooptions.NewTestIOStreams()
+			c.o.Options = &cli.Options{Output: cli.Table, IOStreams: streams}
+			c.o.Store = filepath.Join(dir, "state.db")
+			var got []string
+			err := c.o.Do(t.Context(), true, func(ctx context.Context, to *target.Target) error {
+				r, err := to.Placement("shop").PreviewResolve(ctx, &c.policy)
+				for _, one := range r.Evaluations {
+					if one.Picked {
+						got = append(got, one.Cluster)
+					}
+				}
+				slices.Sort(got)
+				return err
+			})
+			if c.problem == "" && err != nil || c.problem != "" && (err == nil || !strings.Contains(err.Error(), c.problem)) {
+				t.Errorf("%v, want %q", err, c.problem)
+			}
+			if warned := errOut.String(); !slices.Equal(got, c.want) || !strings.Contains(warned, c.warning) || c.warning == "" && warned != "" || strings.Count(warned, "\n") > 1 {
+				t.Errorf("clusters %q, warnings %q; want %q and %q", got, warned, c.want, c.warning)
+			}
+		})
+	}
+}
+
+// with is a policy that picks the clusters with a label.
+func with(key, value string) placement.Policy {
+	return placement.Policy{Required: []placement.Term{{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}}}
 }
 
 func TestTheOneWhoAsks(t *testing.T) {
