@@ -4,6 +4,7 @@ package hubverbs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -48,17 +49,17 @@ type options struct {
 const long = `Serve the Fleet API on a hub cluster, so that placements, snapshots, staged update runs and approvals are objects
 that kubectl reads and writes. "hub install" sets the cluster up first.
 
-The directory of --members has one kubeconfig for each member, NAME.kubeconfig. A MemberCluster is registered for each
-that has none, also for those that come; label them as the stages of your strategies need it. The files are trusted: they
-may run programs to get credentials.
+The directory of --members has one kubeconfig for each member, NAME.kubeconfig. The hub registers a MemberCluster
+for each, also for files that are added later; label them as the stages of your strategies need it. The files are trusted:
+they may run programs to get credentials.
 
-Several hubs may serve one cluster; one leads and the others wait. Ctrl-C ends the hub with exit code 0, and what was
-under way goes on when it, or another one, runs again.`
+Several hubs may serve one cluster; one leads and the others wait. Ctrl-C ends the hub with exit code 0. Rollouts continue
+when a hub runs again.`
 
 // New returns the verb hub.
 func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	h := &options{Options: o, kube: kube}
-	cmd := cli.Group("hub", "Serve the Fleet API on a hub cluster", newInstall(o, kube))
+	cmd := cli.Group("hub", "Serve the Fleet API on a hub cluster", newInstall(o, kube), newUninstall(o, kube))
 	cmd.Long, cmd.Example = long, "  "+o.Name+" hub install --kubeconfig hub.kubeconfig\n  "+o.Name+" hub --kubeconfig hub.kubeconfig --members DIR"
 	level, unknown := new(slog.LevelVar), cmd.RunE
 	level.Set(slog.LevelWarn)
@@ -78,17 +79,17 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&h.members, "members", "", "directory with a kubeconfig for each member, NAME.kubeconfig")
 	flags.StringVar(&h.listen, "listen", "127.0.0.1:8080", "address for /healthz, /readyz and /metrics; empty for none")
-	flags.DurationVar(&h.lease, "lease", 15*time.Second, "how long a hub that is not heard of leads on")
-	flags.DurationVar(&h.deadline, "deadline", 5*time.Minute, "how long a member that cannot be reached holds up the deletion of a placement")
+	flags.DurationVar(&h.lease, "lease", 15*time.Second, "how long a hub without a heartbeat stays the leader")
+	flags.DurationVar(&h.deadline, "deadline", 5*time.Minute, "how long an unreachable member delays the deletion of a placement")
 	flags.DurationVar(&h.collect, "collect", 500*time.Millisecond, "how long changes of the selected objects are collected before a snapshot is taken")
-	flags.BoolVar(&h.fence, "fence", false, "have members refuse what a hub that was replaced still creates: install or update the policies for it on each, which the kubeconfigs must allow")
-	flags.BoolVar(&h.secrets, "secrets", false, "place Secrets, too; without it the next rollout removes those which an earlier one brought")
-	flags.BoolVar(&h.applications, "applications", false, "serve Application, Workflow and Policy objects of core.oam.dev, too")
+	flags.BoolVar(&h.fence, "fence", false, "install or update policies on each member that refuse objects of a replaced hub; the kubeconfigs must allow it")
+	flags.BoolVar(&h.secrets, "secrets", false, "also place Secrets; without it the next rollout removes placed Secrets")
+	flags.BoolVar(&h.applications, "applications", false, "also serve Application, Workflow and Policy objects of core.oam.dev")
 	h.rules.addFlags(flags)
 	h.measures.AddFlags(flags)
-	flags.BoolVar(&h.namespaces, "namespaces", false, "read the namespaces of members, and place what is of a namespace on no further member without it")
+	flags.BoolVar(&h.namespaces, "namespaces", false, "read the namespaces of members, and place no ResourcePlacement on a further member without its namespace")
 	addCompatibility(flags, &h.compatibility, compat.Default, "the definitions must be installed for the same one")
-	flags.BoolFuncP("verbose", "v", "log what is done, too", func(string) error { return level.UnmarshalText([]byte("info")) })
+	flags.BoolFuncP("verbose", "v", "also log actions", func(string) error { return level.UnmarshalText([]byte("info")) })
 	_ = cmd.MarkFlagDirname("members")
 	return cmd
 }
@@ -173,10 +174,10 @@ func newInstall(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	var account manifests.HubOptions
 	cmd := &cobra.Command{
 		Use:   "install",
-		Short: "Set a cluster up as a hub, or bring what is installed there up to date",
+		Short: "Set a cluster up as a hub, or update an earlier installation",
 		Long: `Create or update on a cluster what a hub needs: the CRDs, the admission policies, the roles of people, and the account
-slipway-hub with the least that a hub needs. Each object is shown with what became of it. It may be repeated at any time,
-and takes the rights of cluster-admin.`,
+slipway-hub with the least rights that a hub needs. Each object is shown with its outcome. The command may be repeated at any time,
+and takes the rights of cluster-admin. "hub uninstall" deletes the same objects.`,
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := kube.Config()
@@ -195,8 +196,49 @@ and takes the rights of cluster-admin.`,
 	cmd.Flags().BoolVar(&what.Aggregate, "aggregate", false,
 		"make slipway-viewer and slipway-editor part of the built-in view, edit and admin: edit in a namespace includes the right to place what is in it")
 	addCompatibility(cmd.Flags(), &what.Compatibility, "", "default "+string(compat.Default)+"; a setting that is installed is replaced only if another one is named")
-	cmd.Flags().BoolVar(&what.Applications, "applications", false, "install what a hub with --applications needs, too")
+	cmd.Flags().BoolVar(&what.Applications, "applications", false, "also install the CRDs and roles for a hub with --applications")
 	cmd.Flags().BoolVar(&account.Secrets, "secrets", false, "let the account slipway-hub read all Secrets, for a hub with --secrets")
+	return cmd
+}
+
+// newUninstall returns the verb that deletes what newInstall has created.
+func newUninstall(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
+	var what manifests.UninstallOptions
+	cmd := &cobra.Command{
+		Use:   "uninstall",
+		Short: "Delete from a cluster what hub install has created there, with all objects of the Fleet API",
+		Long: `Delete the admission policies, the CRDs with all of their objects, the roles, the account of the hub, and the namespace
+with the records of the hub. Stop the hub first. Members are not changed.
+
+The command refuses while placements or applications exist: delete them while the hub still runs, so that it removes their
+objects from the members. With --force these objects stay on the members. It takes the rights of cluster-admin.`,
+		Example: "  " + o.Name + " hub uninstall --kubeconfig hub.kubeconfig --preview",
+		Args:    cli.Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := kube.Config()
+			if err != nil {
+				return err
+			}
+			found := false
+			what.Done = func(c manifests.Change) {
+				found = true
+				_ = o.Said("%s", c)
+			}
+			err = manifests.Uninstall(cmd.Context(), config, what)
+			if _, is := errors.AsType[*manifests.InUseError](err); is {
+				return fmt.Errorf("%s: %w, or set --force, which leaves these objects there", config.Host, err)
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w", config.Host, err)
+			}
+			if !found {
+				return o.Said("%s: nothing is installed", config.Host)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&what.DryRun, "preview", false, "list the objects; nothing is deleted")
+	cmd.Flags().BoolVar(&what.Force, "force", false, "delete the objects of the Fleet API although placements exist; members keep the placed objects")
 	return cmd
 }
 
@@ -207,7 +249,7 @@ func addCompatibility(flags *pflag.FlagSet, to *compat.Setting, def compat.Setti
 	for _, s := range compat.Settings() {
 		known = append(known, string(s))
 	}
-	flags.Var(&compatibility{to}, "compatibility", "the KubeFleet whose behaviour the hub has where its versions differ, "+strings.Join(known, " or ")+": "+more)
+	flags.Var(&compatibility{to}, "compatibility", "the version of KubeFleet whose behaviour the hub has, "+strings.Join(known, " or ")+": "+more)
 }
 
 // compatibility is the value of the flag.

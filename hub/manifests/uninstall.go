@@ -1,0 +1,250 @@
+package manifests
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+)
+
+// The outcomes of [Uninstall].
+const (
+	Deleted Outcome = "Deleted"
+	// Listed: a dry run has found the object.
+	Listed Outcome = "Listed"
+)
+
+// UninstallOptions are the options of [Uninstall].
+type UninstallOptions struct {
+	// DryRun deletes nothing: the outcome of each object is Listed.
+	DryRun bool
+	// Force also deletes the definitions while placements or applications exist. Their objects
+	// stay on the members.
+	Force bool
+	// Timeout is the limit for the duration of Uninstall; 0 is one minute.
+	Timeout time.Duration
+	// Done is called after each object, never concurrently; may be nil.
+	Done func(Change)
+}
+
+// InUseError reports that [Uninstall] was refused, because placements or applications exist.
+type InUseError struct {
+	// Objects are at most ten of them, each as KIND NAMESPACE/NAME, and Count is the number of all.
+	Objects []string
+	Count   int
+}
+
+func (e *InUseError) Error() string {
+	text := strings.Join(e.Objects, ", ")
+	if more := e.Count - len(e.Objects); more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return "the hub is in use by " + text + ": delete them while a hub runs, so that it removes their objects from the members"
+}
+
+// partOf selects the objects of [Install].
+const partOf = "app.kubernetes.io/part-of=slipway"
+
+// uninstalled are the kinds of the objects of [Install], in the order of their deletion. The
+// definitions are deleted before the rights of the hub, and the namespace with the records is last.
+var uninstalled = []schema.GroupKind{
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"},
+	{Group: "admissionregistration.k8s.io", Kind: mutatingPolicy + "Binding"},
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"},
+	{Group: "admissionregistration.k8s.io", Kind: mutatingPolicy},
+	definitionKind,
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
+	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
+	{Group: "rbac.authorization.k8s.io", Kind: "Role"},
+	{Kind: "ServiceAccount"},
+	{Kind: "Namespace"},
+}
+
+var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+
+// inUse are the kinds whose objects keep [Uninstall] from deleting their definitions.
+var inUse = []string{"ClusterResourcePlacement", "ResourcePlacement", "Application"}
+
+// Uninstall deletes what [Install] has created on the API server of cfg: the objects of its kinds
+// with the label app.kubernetes.io/part-of=slipway. With the definitions the API server deletes all
+// objects of the Fleet API, and with the namespace the records of the hub. Members are not changed:
+// delete the placements first, while a hub runs, so that it removes their objects there. Uninstall
+// returns an [InUseError] while placements or applications exist, unless it is forced.
+//
+// No hub may run on the cluster. Objects that wait for the cleanup by a hub are deleted without it.
+// Uninstall returns once the definitions are gone; the namespace may take longer. It may be called
+// again, for example after an error. The caller needs the rights of cluster-admin.
+func Uninstall(ctx context.Context, cfg *rest.Config, o UninstallOptions) error {
+	timeout := o.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	in, err := newInstaller(cfg, o.Done)
+	if err == nil {
+		err = in.uninstall(ctx, o)
+	}
+	if err != nil {
+		return fmt.Errorf("manifests: uninstall: %w", err)
+	}
+	return nil
+}
+
+func (in *installer) uninstall(ctx context.Context, o UninstallOptions) error {
+	var all []unstructured.Unstructured
+	for _, kind := range uninstalled {
+		found, err := in.installed(ctx, kind)
+		if err != nil {
+			return fmt.Errorf("%s: %w", kind.Kind, err)
+		}
+		all = append(all, found...)
+	}
+	if !o.DryRun && !o.Force {
+		if err := in.checkUnused(ctx, all); err != nil {
+			return err
+		}
+	}
+	for i := range all {
+		u, outcome := &all[i], Listed
+		if !o.DryRun {
+			outcome = Deleted
+			if err := in.delete(ctx, u); err != nil {
+				return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+			}
+		}
+		in.done(Change{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName(), Outcome: outcome})
+	}
+	return nil
+}
+
+// installed returns the objects of a kind that an installation has created; none if the server
+// does not have the kind.
+func (in *installer) installed(ctx context.Context, kind schema.GroupKind) ([]unstructured.Unstructured, error) {
+	m, err := in.mapper.RESTMapping(kind)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	list, err := in.client.Resource(m.Resource).List(ctx, metav1.ListOptions{LabelSelector: partOf})
+	if err != nil {
+		return nil, err
+	}
+	for i := range list.Items {
+		list.Items[i].SetGroupVersionKind(m.GroupVersionKind)
+	}
+	return list.Items, nil
+}
+
+// checkUnused returns an InUseError if there are objects of inUse.
+func (in *installer) checkUnused(ctx context.Context, all []unstructured.Unstructured) error {
+	var e InUseError
+	for i := range all {
+		kind, _, _ := unstructured.NestedString(all[i].Object, "spec", "names", "kind")
+		if all[i].GetKind() != definitionKind.Kind || !slices.Contains(inUse, kind) {
+			continue
+		}
+		objects, err := in.objectsOf(ctx, &all[i])
+		if err != nil {
+			return err
+		}
+		for j := range objects {
+			e.Count++
+			if len(e.Objects) < 10 {
+				e.Objects = append(e.Objects, kind+" "+strings.TrimPrefix(objects[j].GetNamespace()+"/"+objects[j].GetName(), "/"))
+			}
+		}
+	}
+	if e.Count > 0 {
+		return &e
+	}
+	return nil
+}
+
+// objectsOf returns all objects of a definition.
+func (in *installer) objectsOf(ctx context.Context, crd *unstructured.Unstructured) ([]unstructured.Unstructured, error) {
+	list, err := in.client.Resource(resourceOf(crd)).List(ctx, metav1.ListOptions{})
+	if apierrors.IsNotFound(err) { // it is being deleted
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// resourceOf returns the resource of a definition in a served version.
+func resourceOf(crd *unstructured.Unstructured) (gvr schema.GroupVersionResource) {
+	gvr.Group, _, _ = unstructured.NestedString(crd.Object, "spec", "group")
+	gvr.Resource, _, _ = unstructured.NestedString(crd.Object, "spec", "names", "plural")
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		if m, is := v.(map[string]any); is && m["served"] == true {
+			gvr.Version, _ = m["name"].(string)
+		}
+	}
+	return gvr
+}
+
+// delete deletes an object. Of a definition it first releases all objects, because no hub is left
+// to do so, and then waits until the definition is gone.
+func (in *installer) delete(ctx context.Context, u *unstructured.Unstructured) error {
+	r, err := in.resource(u)
+	if err != nil {
+		return err
+	}
+	isDefinition := u.GetKind() == definitionKind.Kind
+	if isDefinition {
+		if err := in.release(ctx, u); err != nil {
+			return err
+		}
+	}
+	uid := u.GetUID()
+	err = r.Delete(ctx, u.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return err
+	}
+	if !isDefinition {
+		return nil
+	}
+	return wait.PollUntilContextCancel(ctx, 100*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		_, err := r.Get(ctx, u.GetName(), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+}
+
+// release removes the finalizers of all objects of a definition.
+func (in *installer) release(ctx context.Context, crd *unstructured.Unstructured) error {
+	objects, err := in.objectsOf(ctx, crd)
+	if err != nil {
+		return err
+	}
+	for i := range objects {
+		u := &objects[i]
+		if len(u.GetFinalizers()) == 0 {
+			continue
+		}
+		_, err := in.client.Resource(resourceOf(crd)).Namespace(u.GetNamespace()).
+			Patch(ctx, u.GetName(), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{FieldManager: fieldManager})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("%s %s: %w", u.GetKind(), u.GetName(), err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package manifests_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+)
+
+// Uninstall deletes the objects that Install has created, and no others; a preview deletes nothing.
+// While a placement exists it deletes nothing, and forced it deletes the placement, although no hub
+// removes its finalizer.
+func TestUninstallDeletesWhatInstallHasCreated(t *testing.T) {
+	s, err := clusters.Env(t).StartServer(context.WithoutCancel(t.Context()), "uninstall", kubeenv.ServerOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var created []manifests.Change
+	if err := manifests.Install(t.Context(), s.Config(), manifests.Options{
+		Hub: &manifests.HubOptions{}, Applications: true, Done: func(c manifests.Change) { created = append(created, c) },
+	}); err != nil {
+		t.Fatal(err)
+	}
+	client := clientFor(t, s.Config())
+	placements := client.Resource(schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: "clusterresourceplacements"})
+	web := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacement", "metadata": map[string]any{"name": "web", "finalizers": []any{"example.com/hub"}},
+		"spec": map[string]any{"resourceSelectors": []any{map[string]any{"group": "", "version": "v1", "kind": "Namespace", "name": "web"}}},
+	}}
+	if _, err := placements.Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	uninstall := func(o manifests.UninstallOptions) (changes []manifests.Change, err error) {
+		o.Done = func(c manifests.Change) { changes = append(changes, c) }
+		return changes, manifests.Uninstall(t.Context(), s.Config(), o)
+	}
+	const use = "the hub is in use by ClusterResourcePlacement web: delete them while a hub runs"
+	var refused *manifests.InUseError
+	if changes, err := uninstall(manifests.UninstallOptions{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), use) || len(changes) > 0 {
+		t.Errorf("%v, %v", changes, err)
+	}
+	listed, err := uninstall(manifests.UninstallOptions{DryRun: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOutcomes(t, listed, manifests.Listed)
+	for _, c := range created {
+		found := false
+		for _, l := range listed {
+			found = found || l.Kind == c.Kind && l.Namespace == c.Namespace && l.Name == c.Name
+		}
+		if !found {
+			t.Errorf("the preview lacks %s", c)
+		}
+	}
+	if len(listed) != len(created) {
+		t.Errorf("the preview has %d objects, %d were created", len(listed), len(created))
+	}
+	if _, err := placements.Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
+		t.Errorf("after the preview: %v", err)
+	}
+	changes, err := uninstall(manifests.UninstallOptions{Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOutcomes(t, changes, manifests.Deleted)
+	if len(changes) != len(created) {
+		t.Errorf("%d objects are deleted, %d were created", len(changes), len(created))
+	}
+	if _, err := placements.Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("the placement: %v", err)
+	}
+	left, err := uninstall(manifests.UninstallOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range left {
+		if c.Kind != "Namespace" { // a controller deletes it
+			t.Errorf("once more: %s", c)
+		}
+	}
+}
