@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -52,7 +53,11 @@ func (w *hubEnv) spawn(name string, elect bool) *child {
 	c := &child{name: name, cmd: cmd, in: in}
 	w.t.Cleanup(func() {
 		c.kill()
-		if text, _ := os.ReadFile(log.Name()); w.t.Failed() {
+		text, _ := os.ReadFile(log.Name())
+		for line := range strings.Lines(string(text)) {
+			w.logged.add(line)
+		}
+		if w.t.Failed() {
 			w.t.Logf("hub %s wrote:\n%s", name, text)
 		}
 	})

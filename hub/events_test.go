@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -208,17 +209,7 @@ func TestEventsOfARunAreToldOnce(t *testing.T) {
 	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
 	w.run(w.name, "")
 	w.await("csur", w.name, "Succeeded", "True")
-	told := func() (n int) {
-		t.Helper()
-		list, err := w.kube.CoreV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + w.name + ",involvedObject.kind=ClusterStagedUpdateRun"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range list.Items {
-			n += int(max(list.Items[i].Count, 1))
-		}
-		return n
-	}
+	told := func() int { return w.told("involvedObject.kind=ClusterStagedUpdateRun") }
 	w.eventually("every event to be counted in the status", func() error {
 		u, err := w.at("csur").Get(t.Context(), w.name, metav1.GetOptions{})
 		if err != nil {
@@ -244,5 +235,74 @@ func TestEventsOfARunAreToldOnce(t *testing.T) {
 	}
 	if now := told(); now != before || before == 0 {
 		t.Errorf("%d Events of the run were written at first, and %d after two more starts", before, now)
+	}
+}
+
+// told returns the number of Events about the objects with the environment's name that match a
+// field selector.
+func (w *hubEnv) told(selector string) (n int) {
+	w.t.Helper()
+	list, err := w.kube.CoreV1().Events("").List(w.t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + w.name + "," + selector})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range list.Items {
+		n += int(max(list.Items[i].Count, 1))
+	}
+	return n
+}
+
+// TestWhatIsLeftOutIsToldOnce: a hub that starts after another one does not report again which
+// objects a placement leaves out.
+func TestWhatIsLeftOutIsToldOnce(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
+	w.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: v1}}`)
+	w.kubectlApply("server", `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: $NAME}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: "web:1"}]}}
+`)
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceEnvelope
+metadata: {name: a, namespace: $NAME}
+data:
+  cm.yaml: {apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: again}}
+  more.yaml: {apiVersion: v1, kind: ConfigMap, metadata: {name: more, namespace: $NAME}, data: {key: v1}}
+`)
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: $NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME}]
+  policy: {placementType: PickAll}
+  strategy: {type: RollingUpdate}
+`)
+	one := w.start("one")
+	const leftOut = "reason=LeftOut"
+	w.eventually("both Events", func() error {
+		if n := w.told(leftOut); n != 2 {
+			return fmt.Errorf("%d Events", n)
+		}
+		return nil
+	})
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	w.end(one)
+	two := w.start("two")
+	defer w.end(two)
+	w.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: later, namespace: $NAME}}`)
+	w.eventually("the change on the member", func() error {
+		_, err := w.members[0].client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(w.name).Get(t.Context(), "later", metav1.GetOptions{})
+		return err
+	})
+	time.Sleep(time.Second) // Events are written in the background
+	if n := w.told(leftOut); n != 2 {
+		t.Errorf("%d Events after another start, want 2", n)
 	}
 }

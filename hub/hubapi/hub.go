@@ -270,7 +270,7 @@ func explain(err error, namespace, role string) error {
 			name = "slipway-" + role
 		}
 		return fmt.Errorf("%w: the role %s allows it: kubectl create %s --clusterrole=%s --user=NAME", err, name, binding, name)
-	case err != nil && strings.Contains(err.Error(), "could not find the requested resource"):
+	case kubehttp.NoSuchKind(err):
 		return fmt.Errorf("%w: the cluster is no hub: slipway hub install makes it one", err)
 	}
 	return err

@@ -125,7 +125,7 @@ func (c *secrets) createNamespace(ctx context.Context, name string) error {
 // Secrets, so another server has answered, such as a proxy whose server is starting, and the
 // state of the record is unknown.
 func fromServer(err error) error {
-	if status, ok := api.StatusOf(err); ok && api.NoSuchKind(status) {
+	if kubehttp.NoSuchKind(err) {
 		return api.ErrNoServer
 	}
 	return err

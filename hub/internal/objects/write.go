@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
 
 // PatchMetadata changes metadata of an object, if it still has the UID and resourceVersion of
@@ -50,11 +51,12 @@ func goneMeanwhile(obj *unstructured.Unstructured) error {
 	return fmt.Errorf("%s was deleted meanwhile: %w", obj.GetName(), backend.ErrConflict)
 }
 
-// Settled maps the errors of a write that another client may have overtaken: not found to nil,
-// and a conflict or an existing object to [backend.ErrConflict].
+// Settled maps the errors of a write that another client may have overtaken: a missing object to
+// nil, and a conflict or an existing object to [backend.ErrConflict]. A kind that the API server
+// does not serve remains an error, because its objects may still be stored.
 func Settled(err error) error {
 	switch {
-	case err == nil, apierrors.IsNotFound(err):
+	case err == nil, apierrors.IsNotFound(err) && !kubehttp.NoSuchKind(err):
 		return nil
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		return fmt.Errorf("%w: %w", backend.ErrConflict, err)

@@ -326,6 +326,10 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.U
 	if r.SourceChanged != nil {
 		r.SourceChanged(k)
 	}
+	if err := r.recallLeftOut(ctx, k, p.Name); err != nil {
+		r.selected.mark(k)
+		return err
+	}
 	var taken snapshot.Snapshot
 	var items []snapshot.Item
 	var err error
@@ -357,6 +361,24 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, name string) (taken snaps
 	return taken, items, err
 }
 
+// recallLeftOut stores what the latest snapshot leaves out as reported, if this hub has not captured
+// the placement yet: the hub that took the snapshot reported it.
+func (r *Reconciler) recallLeftOut(ctx context.Context, k api.Key, name string) error {
+	if _, ok := r.omitted.Load(k); ok {
+		return nil
+	}
+	view, err := r.Engine.Placement(name).View(ctx)
+	if err != nil {
+		return err
+	}
+	if all := view.Snapshots(); len(all) > 0 {
+		last := &all[len(all)-1]
+		r.omitted.Store(k, last.Omitted)
+		r.unplaced.Store(k, unplacedTexts(last))
+	}
+	return nil
+}
+
 // tellLeftOut stores for the status which objects a capture left out. It emits an event for each
 // omission that may surprise users, and for each object of an envelope that no cluster receives,
 // unless the last capture reported the same.
@@ -370,10 +392,7 @@ func (r *Reconciler) tellLeftOut(k api.Key, obj *unstructured.Unstructured, take
 			r.Recorder.Normal(obj, api.EventLeftOut, "%s", text)
 		}
 	}
-	var unplaced []string
-	for _, u := range taken.Unplaced {
-		unplaced = append(unplaced, u.String()+": "+u.Problem())
-	}
+	unplaced := unplacedTexts(taken)
 	before, _ = r.unplaced.Swap(k, unplaced)
 	known, _ = before.([]string)
 	for _, text := range unplaced {
@@ -381,6 +400,14 @@ func (r *Reconciler) tellLeftOut(k api.Key, obj *unstructured.Unstructured, take
 			r.Recorder.Warning(obj, api.EventLeftOut, "%s", text)
 		}
 	}
+}
+
+// unplacedTexts returns a message about each object of an envelope that no cluster receives.
+func unplacedTexts(taken *snapshot.Snapshot) (out []string) {
+	for _, u := range taken.Unplaced {
+		out = append(out, u.String()+": "+u.Problem())
+	}
+	return out
 }
 
 // deletePlacement removes the placed objects from the clusters. It releases the object when the

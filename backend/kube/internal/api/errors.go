@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/kubehttp"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -104,7 +105,7 @@ func KindOf(op string, err error) error {
 	}
 	status, ok := StatusOf(err)
 	switch {
-	case meta.IsNoMatchError(err), ok && NoSuchKind(status):
+	case meta.IsNoMatchError(err), kubehttp.NoSuchKind(err):
 		return kindOfUnserved(op)
 	case !ok:
 		return nil
@@ -162,23 +163,6 @@ func refused(err error, status metav1.Status) bool {
 
 // ErrNoServer is transient.
 var ErrNoServer = errors.New("the address does not lead to an API server at present: it answers 404 for what every API server has")
-
-// NoSuchKind reports whether an answer is about a path that the server does not serve. The
-// handler of a kind answers differently about a missing object.
-func NoSuchKind(status metav1.Status) bool {
-	if status.Reason != metav1.StatusReasonNotFound {
-		return false
-	}
-	if status.Details == nil {
-		return true
-	}
-	for _, c := range status.Details.Causes {
-		if c.Type == metav1.CauseTypeUnexpectedServerResponse {
-			return true
-		}
-	}
-	return false
-}
 
 // StatusOf returns the answer of an API server, if err contains one.
 func StatusOf(err error) (metav1.Status, bool) {
