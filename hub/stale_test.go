@@ -110,8 +110,8 @@ func (s *stale) again(short, name string, obj *unstructured.Unstructured) {
 	s.create(obj)
 }
 
-// begun returns a stale hub that has begun the run with the environment's name, and the run before
-// the hub recorded that in its metadata.
+// begun returns a stale hub that has begun the run with the environment's name, and the run with its
+// finalizer before the hub recorded that in its metadata.
 func begun(t *testing.T) (*stale, *unstructured.Unstructured) {
 	s := newStale(t)
 	s.place("v1")
@@ -119,16 +119,8 @@ func begun(t *testing.T) (*stale, *unstructured.Unstructured) {
 	s.sync("crp", s.name, s.SyncPlacement)
 	run := s.runOf(s.name, "")
 	run.Object["spec"].(map[string]any)["state"] = "Initialize"
-	s.create(run)
-	s.eventually("the run to begin", func() error {
-		s.seen("csur", s.name)
-		if err := s.SyncRun(t.Context(), s.name); err != nil {
-			return err
-		}
-		_, err := s.engine.Run(s.name).Status(t.Context())
-		return err
-	})
-	before := s.seen("csur", s.name)
+	run.SetFinalizers([]string{"kubernetes-fleet.io/stagedupdaterun-finalizer"})
+	before := s.create(run)
 	s.sync("csur", s.name, s.SyncRun)
 	if before.GetAnnotations()["slipway.dev/run-uid"] != "" || s.seen("csur", s.name).GetAnnotations()["slipway.dev/run-uid"] == "" {
 		t.Fatal("the run was tied to the engine's at another moment than this test expects")

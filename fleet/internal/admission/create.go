@@ -81,7 +81,7 @@ func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec plan
 			return state.RunStatus{}, err
 		}
 	}
-	return state.RunStatus{Run: run, Plan: d.Plan, Owner: spec.Owner, Title: spec.Title}, nil
+	return state.Recorded(rr, d.Plan), nil
 }
 
 // putRun creates the record of a run. If the write fails, it reads the record to find out whether

@@ -69,6 +69,11 @@ func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error
 	if err != nil {
 		return RunStatus{}, err
 	}
+	return Recorded(rr, p), nil
+}
+
+// Recorded returns the status of the run in a record with all its pages, and its plan.
+func Recorded(rr *record.Run, p *stages.Plan) RunStatus {
 	selection := -1
 	if rr.Selection != nil {
 		selection = rr.Selection.Index
@@ -76,7 +81,7 @@ func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error
 	return RunStatus{
 		Run: rr.Run, Plan: p, Owner: rr.Owner, Title: rr.Title, Selection: selection, Apply: rr.Apply, AllowCoOwnership: rr.AllowCoOwnership,
 		Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch,
-	}, nil
+	}
 }
 
 // withInFlight reads the clusters in flight and the long lists of a run. If a page is gone because

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -39,23 +40,26 @@ func (r *Reconciler) Tried(ctx context.Context, name string, snapshots []snapsho
 	return out, nil
 }
 
-// AddTo adds to the facts of a run the overrides in the snapshots of its plan.
+// AddTo adds to the facts of a run the overrides in the snapshots of its plan. The facts must have
+// the snapshots that are kept.
 func (r *Reconciler) AddTo(ctx context.Context, f *status.RunFacts) (err error) {
-	if f.Overrides, err = r.overridesBrought(ctx, f.Plan); err == nil && len(f.Overrides) > 0 {
+	if f.Overrides, err = r.overridesBrought(ctx, f.Plan, f.Snapshots); err == nil && len(f.Overrides) > 0 {
 		f.Members, err = r.Clusters.All(ctx)
 	}
 	return err
 }
 
-// overridesBrought returns the overrides in the snapshots of a plan, by index.
-func (r *Reconciler) overridesBrought(ctx context.Context, p *stages.Plan) (map[int][]status.FrozenOverride, error) {
+// overridesBrought returns the overrides in the snapshots of a plan, by index. It reads nothing of a
+// kept snapshot without overrides.
+func (r *Reconciler) overridesBrought(ctx context.Context, p *stages.Plan, kept []snapshot.Snapshot) (map[int][]status.FrozenOverride, error) {
 	indexes := []int{p.Index}
 	if p.Rollback != nil {
 		indexes = p.Rollback.Indexes
 	}
 	out := map[int][]status.FrozenOverride{}
 	for _, index := range indexes {
-		if _, known := out[index]; known || index < 0 {
+		none := func(s snapshot.Snapshot) bool { return s.Index == index && s.Overrides == "" }
+		if _, known := out[index]; known || index < 0 || slices.ContainsFunc(kept, none) {
 			continue
 		}
 		have, err := r.overridesAt(ctx, p.Placement, index)

@@ -52,8 +52,7 @@ type Result struct {
 	Taken bool
 }
 
-// Reconcile creates an object for each open request of the run, takes in the answers, and writes
-// their outcome into the objects.
+// Reconcile creates an object for each open request of the run, and takes in the answers.
 func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.Unstructured, st fleet.Status) (Result, error) {
 	var out Result
 	open := status.RequestsOfStages(step.Requests(st.Plan, &st.Run))
@@ -62,7 +61,7 @@ func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.U
 			return out, err
 		}
 	}
-	return out, r.ReportOutcomes(ctx, k, run, st)
+	return out, nil
 }
 
 // ReportOutcomes writes the outcome into the objects of the requests that were decided and do not

@@ -82,13 +82,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 		*history = runHistory{} // the events read, or the count in the status, belong to another run
 		news, err = r.Engine.Run(name).History(ctx, 0)
 	}
-	st := news.Status
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
 		return r.begin(ctx, k, obj)
 	case err != nil:
 		return 0, err
 	}
+	return r.serve(ctx, k, obj, history, news)
+}
+
+// serve brings the object and the run of the engine to the same state. news has the state of the
+// run and its events since the last call.
+func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Unstructured, history *runHistory, news fleet.History) (time.Duration, error) {
+	st := news.Status
 	own, err := r.Seals.IsOf(ctx, obj, st)
 	switch {
 	case err != nil:
@@ -101,6 +107,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 			return unadmittedAgain, err
 		}
 	}
+	// The outcomes come first, because their readers wait for them. Events and statuses take longer.
+	unreported := r.Requests.ReportOutcomes(ctx, k, obj, st)
+	again, err := r.show(ctx, k, obj, history, news)
+	return again, errors.Join(unreported, err)
+}
+
+// show sends the run the command of the spec, delivers the answers to its requests, and writes its
+// events and its status.
+func (r *Reconciler) show(ctx context.Context, k api.Key, obj *unstructured.Unstructured, history *runHistory, news fleet.History) (time.Duration, error) {
+	st := news.Status
 	if err := r.Relabel(ctx, obj, &st); err != nil {
 		return 0, err
 	}
@@ -108,12 +124,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	if history.next == 0 && news.Next == told && isFinished(obj) && st.Run.Final(st.Plan) {
+	if history.next == 0 && news.Next == observedEvents(obj) && isFinished(obj) && st.Run.Final(st.Plan) {
 		if f := r.factsOf(k, obj, &st, facts); f.RollbackIsTold() {
-			return f.RollbackAgain(), r.Requests.ReportOutcomes(ctx, k, obj, st) // the status is up to date
+			return f.RollbackAgain(), nil // the status is up to date
 		}
 	}
-	r.Queues.Resize(api.RunKind, name, st.Plan.Len())
+	r.Queues.Resize(api.RunKind, st.Run.Name, st.Plan.Len())
 	if err := r.fold(ctx, obj, history, st, news); err != nil {
 		return 0, err
 	}
@@ -183,14 +199,14 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 	if api.IsBegun(obj) || api.InitializeFailed(obj) || api.HasEnded(obj) {
 		return 0, nil // the run began or was refused in the meantime, and the watch reports that
 	}
+	var st fleet.Status
 	spec, err := r.runSpec(ctx, k, obj)
 	if err == nil {
-		_, err = r.Engine.CreateRun(ctx, spec)
+		st, err = r.Engine.CreateRun(ctx, spec)
 	}
 	switch {
 	case err == nil:
-		r.Queues.Runs.Add(k)
-		return 0, nil
+		return r.serve(ctx, k, obj, r.histories.of(k), fleet.History{UID: st.Run.UID, Status: st})
 	case api.IsRefusal(err):
 		r.Recorder.Warning(obj, api.ReasonInitializeFailed, "%v", err)
 		return 0, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
@@ -219,10 +235,8 @@ func (r *Reconciler) reportForgotten(ctx context.Context, k api.Key, obj *unstru
 	return r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Forgotten(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 }
 
-// runSpec returns the engine's spec of a run. All objects that the run names are in its
-// namespace.
+// runSpec returns the engine's spec of a run.
 func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (fleet.RunSpec, error) {
-	in := api.ScopeOf(k)
 	run, err := kubefleet.RunOf(obj)
 	if err != nil {
 		return fleet.RunSpec{}, api.Refused(err)
@@ -231,10 +245,23 @@ func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.U
 	if err := notBegun(run, obj); err != nil {
 		return fleet.RunSpec{}, api.Refused(err)
 	}
-	starter, err := r.Policies.Starter(ctx, obj)
-	if err != nil {
-		return fleet.RunSpec{}, err
+	var starter approval.Identity
+	var unvouched error
+	var reads sync.WaitGroup
+	reads.Go(func() { starter, unvouched = r.Policies.Starter(ctx, obj) })
+	spec, err := r.declaredSpec(ctx, k, run)
+	reads.Wait()
+	if err == nil {
+		err = unvouched
 	}
+	spec.Owner, spec.Starter = string(obj.GetUID()), starter
+	return spec, err
+}
+
+// declaredSpec returns the engine's spec of a run as the run, its placement and its strategy
+// declare it. All objects that the run names are in its namespace.
+func (r *Reconciler) declaredSpec(ctx context.Context, k api.Key, run kubefleet.Run) (fleet.RunSpec, error) {
+	in := api.ScopeOf(k)
 	placement, template, err := r.named(ctx, in, run)
 	if err != nil {
 		return fleet.RunSpec{}, err
@@ -248,7 +275,6 @@ func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.U
 	if err := r.findSnapshot(ctx, &spec); err != nil {
 		return fleet.RunSpec{}, err
 	}
-	spec.Owner, spec.Starter = string(obj.GetUID()), starter
 	if strategy.Rollback != nil {
 		spec.Title = api.TitleOf(k)
 	}
@@ -312,11 +338,14 @@ func notBegun(run kubefleet.Run, obj *unstructured.Unstructured) error {
 // the API server, because a missing object ends a run and the cache may lack an object that was
 // just created. The caller must not change them.
 func (r *Reconciler) named(ctx context.Context, in api.Scope, run kubefleet.Run) (placement, strategy *unstructured.Unstructured, err error) {
-	if placement, err = r.DeclaredNow(ctx, in.GVR(api.PlacementKind), api.Key{Namespace: run.Namespace, Name: run.Placement}); err != nil {
-		return nil, nil, err
-	}
-	strategy, err = r.DeclaredNow(ctx, in.GVR(api.StrategyKind), api.Key{Namespace: run.Namespace, Name: run.StrategyName})
-	return placement, strategy, err
+	var noStrategy error
+	var reads sync.WaitGroup
+	reads.Go(func() {
+		strategy, noStrategy = r.DeclaredNow(ctx, in.GVR(api.StrategyKind), api.Key{Namespace: run.Namespace, Name: run.StrategyName})
+	})
+	placement, err = r.DeclaredNow(ctx, in.GVR(api.PlacementKind), api.Key{Namespace: run.Namespace, Name: run.Placement})
+	reads.Wait()
+	return placement, strategy, errors.Join(err, noStrategy)
 }
 
 // placementProblem returns an error if there can be no run of the placement that a run names.
@@ -375,11 +404,11 @@ func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.
 	facts := r.factsOf(k, obj, &st, back)
 	facts.Held = asked.Held
 	facts.History, facts.Events = &history.RunHistory, history.next
-	if err := r.Overrides.AddTo(ctx, facts); err != nil {
-		return 0, err
-	}
 	var err error
 	if facts.Snapshots, err = r.snapshotsOf(ctx, st.Run.Placement); err != nil {
+		return 0, err
+	}
+	if err := r.Overrides.AddTo(ctx, facts); err != nil {
 		return 0, err
 	}
 	if err := r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Run(facts)); err != nil {
