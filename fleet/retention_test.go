@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -117,6 +118,53 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		wantIndexes(t, e, ep, 7, 12, 18, 19, 20)
 		if keys := w.keys("content/"); len(keys) != 5*3+1 {
 			t.Errorf("%d contents are stored, want %d: what was dropped is not gone", len(keys), 5*3+1)
+		}
+	})
+}
+
+// A run that captures content beyond the history limit deletes nothing before its creation ends, and
+// stores its plan once. The end of the run deletes what was dropped. CreateRun returns the status
+// that it has stored.
+func TestARunLeavesTheCollectionToItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newEngineEnv(t)
+		s := &operationStore{Store: w.store}
+		e := w.newEngine(fleet.Config{Store: s, Name: "e"})
+		p := tutorialPlacement()
+		p.HistoryLimit = 3
+		must(0, e.PutPlacement(t.Context(), p))(t)
+		defer running(t, e)()
+		for i := range 3 {
+			w.capture(e, fmt.Sprint("v", i))
+		}
+		time.Sleep(time.Minute)
+		w.holds("v3")
+		s.taken()
+		spec := fleet.RunSpec{Name: "run", Placement: ep, Strategy: oneStage(), Hold: true}
+		created := must(e.CreateRun(t.Context(), spec))(t)
+		plans := 0
+		for _, call := range s.taken() {
+			if strings.Contains(call, "delete") || strings.HasPrefix(call, "list content/") {
+				t.Errorf("the creation of a run collects: %s", call)
+			}
+			if strings.HasPrefix(call, "put") && strings.HasSuffix(call, " plan/"+created.Plan.Digest) {
+				plans++
+			}
+		}
+		if plans != 1 {
+			t.Errorf("the plan is stored %d times", plans)
+		}
+		wantIndexes(t, e, ep, 0, 1, 2, 3)
+		if now := must(e.Run("run").Status(t.Context()))(t); created.Selection != now.Selection || !reflect.DeepEqual(created.Apply, now.Apply) ||
+			created.AllowCoOwnership != now.AllowCoOwnership || created.Owner != now.Owner || created.Run.UID != now.Run.UID {
+			t.Errorf("CreateRun returns %+v, stored is %+v", created, now)
+		}
+		must(0, e.Run("run").Command(t.Context(), stages.Command{ID: "start", Verb: stages.Start}))(t)
+		endOf(t, e, "run")
+		quiet()
+		wantIndexes(t, e, ep, 1, 2, 3)
+		if keys := w.keys("content/"); len(keys) != 3*3+1 {
+			t.Errorf("%d contents are stored, want %d: what was dropped is not gone", len(keys), 3*3+1)
 		}
 	})
 }

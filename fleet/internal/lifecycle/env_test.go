@@ -270,12 +270,12 @@ func (w *env) carryOut(s State, effects []Effect) {
 	}
 }
 
-// snapshot takes a snapshot.
-func (w *env) snapshot() error {
+// snapshot takes a snapshot, for a run that is created next or for none.
+func (w *env) snapshot(forRun bool) error {
 	s := w.state()
 	set := snapshot.Set{Digest: snapshot.Digest([]byte(strconv.Itoa(s.NextIndex)))}
 	_, err := w.tell(SnapshotTaken{
-		Snapshot: snapshot.New(w.spec.Name, s.NextIndex, set, "", w.now.Time()), UID: s.UID, GCGeneration: s.GCGeneration,
+		Snapshot: snapshot.New(w.spec.Name, s.NextIndex, set, "", w.now.Time()), UID: s.UID, GCGeneration: s.GCGeneration, ForRun: forRun,
 	})
 	return err
 }

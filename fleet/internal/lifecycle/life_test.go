@@ -53,9 +53,10 @@ func (l *life) put(in Input) (Outcome, error) {
 
 // act plays one random event.
 func (l *life) act() {
-	switch d := l.dice; d.n(40) {
+	d := l.dice
+	switch n := d.n(40); n {
 	case 0, 1:
-		_ = l.snapshot()
+		_ = l.snapshot(n == 1)
 	case 2, 3:
 		if s := l.state(); len(queued(&s)) < 1+d.n(4) {
 			l.newRun()

@@ -19,6 +19,10 @@ type SnapshotTaken struct {
 	Snapshot     snapshot.Snapshot
 	UID          string
 	GCGeneration int64
+	// ForRun reports whether a run of the snapshot is created next. Then snapshots beyond the limit
+	// are forgotten when the run ends: a collection between the two would delay the run, and make
+	// its creator store the plan twice.
+	ForRun bool
 }
 
 func (in SnapshotTaken) advance(m *machine) error {
@@ -31,7 +35,9 @@ func (in SnapshotTaken) advance(m *machine) error {
 	}
 	m.NextIndex++
 	m.Snapshots = append(m.Snapshots, s)
-	m.trim()
+	if !in.ForRun {
+		m.trim()
+	}
 	m.emit(stages.Event{Type: stages.SnapshotTaken, Index: &s.Index, Digest: s.Digest, Count: s.Objects, Message: s.Name()})
 	return nil
 }

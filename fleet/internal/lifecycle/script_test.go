@@ -144,7 +144,7 @@ func (w *env) directive(name string, a args) (Outcome, error) {
 		}
 		return Outcome{}, nil
 	case "snapshot":
-		return Outcome{}, w.snapshot()
+		return Outcome{}, w.snapshot(a.has("for-run"))
 	case "decide":
 		return w.tell(SelectionChanged{PolicyDigest: a.words[0], Digest: a.words[1], Clusters: a.number("clusters"), Pages: 1})
 	case "inventory":

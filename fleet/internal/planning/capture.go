@@ -68,7 +68,7 @@ func (pl *Planner) capture(ctx context.Context, rec *record.Placement) (snapshot
 	if err != nil || !f.Fresh {
 		return f.Snapshot, err
 	}
-	if err := pl.take(ctx, rec, f); err != nil {
+	if err := pl.take(ctx, rec, f, false); err != nil {
 		return snapshot.Snapshot{}, err
 	}
 	return f.Snapshot, nil
@@ -76,11 +76,11 @@ func (pl *Planner) capture(ctx context.Context, rec *record.Placement) (snapshot
 
 // take stores the content of a snapshot and makes it the latest one. It returns ErrConflict as
 // recordSnapshot does.
-func (pl *Planner) take(ctx context.Context, rec *record.Placement, f frozen) error {
+func (pl *Planner) take(ctx context.Context, rec *record.Placement, f frozen, forRun bool) error {
 	if err := pl.persist(ctx, rec, f); err != nil {
 		return err
 	}
-	return pl.recordSnapshot(ctx, rec, f)
+	return pl.recordSnapshot(ctx, rec, f, forRun)
 }
 
 // Take records the snapshot of a draft if it is not recorded yet, so that the run gets the planned
@@ -92,7 +92,7 @@ func (pl *Planner) Take(ctx context.Context, rec *record.Placement, d *Draft) er
 		return nil
 	}
 	for uid := rec.UID; ; {
-		err := pl.take(ctx, rec, d.Frozen)
+		err := pl.take(ctx, rec, d.Frozen, true)
 		if !errors.Is(err, backend.ErrConflict) {
 			return err
 		}
@@ -228,9 +228,9 @@ func (pl *Planner) knownDigests(ctx context.Context, rec *record.Placement) (map
 
 // recordSnapshot makes f the latest snapshot. It returns ErrConflict if another snapshot was taken,
 // a collection has begun, or the placement was deleted and declared again since rec was read.
-func (pl *Planner) recordSnapshot(ctx context.Context, rec *record.Placement, f frozen) error {
+func (pl *Planner) recordSnapshot(ctx context.Context, rec *record.Placement, f frozen, forRun bool) error {
 	_, _, err := pl.state.Advance(ctx, rec.Placement.Name, &state.Transition{
-		Input: state.Always(lifecycle.SnapshotTaken{Snapshot: f.Snapshot, UID: rec.UID, GCGeneration: rec.GCGeneration}),
+		Input: state.Always(lifecycle.SnapshotTaken{Snapshot: f.Snapshot, UID: rec.UID, GCGeneration: rec.GCGeneration, ForRun: forRun}),
 	})
 	return err
 }
