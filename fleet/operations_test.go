@@ -110,3 +110,39 @@ func operationsOfARun(t *testing.T) (calls []string) {
 	})
 	return calls
 }
+
+// TestAnUnchangedDecisionIsMadeOnce: a decision on the record that the engine saw last is confirmed
+// by one read of the record, and repeated only if another engine has changed the record.
+func TestAnUnchangedDecisionIsMadeOnce(t *testing.T) {
+	w := newEngineEnv(t)
+	s := &operationStore{Store: w.store}
+	e := w.newEngine(fleet.Config{Store: s, Name: "e"})
+	must(0, e.PutPlacement(t.Context(), tutorialPlacement()))(t)
+	first := must(e.Placement(ep).Resolve(t.Context()))(t)
+	read := func() (placements, selections int) {
+		for _, call := range s.taken() {
+			switch {
+			case call == "get placement/"+ep:
+				placements++
+			case strings.HasPrefix(call, "get selection/"):
+				selections++
+			default:
+				t.Errorf("an unchanged selection makes the call %s", call)
+			}
+		}
+		return placements, selections
+	}
+	s.taken()
+	if again := must(e.Placement(ep).Resolve(t.Context()))(t); again.Digest != first.Digest {
+		t.Fatal("the selection has changed")
+	}
+	if placements, selections := read(); placements != 1 || selections != 1 {
+		t.Errorf("the record is read %d times, the selection %d times, each should be read once", placements, selections)
+	}
+	w.capture(w.engine(w.store, "two"), "changed by another engine")
+	s.taken()
+	must(e.Placement(ep).Resolve(t.Context()))(t)
+	if placements, selections := read(); placements != 1 || selections != 2 {
+		t.Errorf("the record is read %d times, the selection %d times, want 1 and 2: the decision on the new record", placements, selections)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
@@ -134,11 +135,14 @@ func (h PlacementHandle) RunNames(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []string
-	for _, r := range rec.Runs {
-		out = append(out, r.Name)
+	return runNames(rec), nil
+}
+
+func runNames(rec *record.Placement) (names []string) {
+	for i := range rec.Runs {
+		names = append(names, rec.Runs[i].Name)
 	}
-	return out, nil
+	return names
 }
 
 // Explain returns the state of a cluster in a run, the reason, and the conditions that it waits

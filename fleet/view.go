@@ -55,6 +55,9 @@ func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.
 // clusters. RunSpec.Version makes a run conditional on it: see [Engine.CreateRun].
 func (v *PlacementView) Version() string { return v.rec.Version() }
 
+// RunNames returns the names of the placement's runs, as [PlacementHandle.RunNames] does.
+func (v *PlacementView) RunNames() []string { return runNames(v.rec) }
+
 // Unended returns the names of the runs whose end is not in the record, in the order of their
 // creation. The changes that they have made to clusters so far are in their own records.
 func (v *PlacementView) Unended() (names []string) {

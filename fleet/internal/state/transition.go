@@ -51,13 +51,13 @@ func (st *State) Advance(ctx context.Context, name string, t *Transition) (*reco
 // after the save.
 //
 // It begins with the record that this engine saw last. This is safe: a write is refused if the
-// record is old, and if there is nothing to write, Decide repeats the decision on the current
-// record.
+// record is old, and if there is nothing to write, Decide reads the record and repeats the decision
+// if the record has changed.
 func (st *State) Decide(ctx context.Context, name string, t *Transition) (*record.Placement, lifecycle.Outcome, error) {
 	seen, known := st.seen.Get(name)
+	rec, rev := seen.rec, seen.rev
 	for {
-		rec, rev := seen.rec, seen.rev
-		if !known {
+		if rec == nil {
 			var err error
 			if rec, rev, err = st.Placement(ctx, name); err != nil {
 				return nil, lifecycle.Outcome{}, err
@@ -78,13 +78,23 @@ func (st *State) Decide(ctx context.Context, name string, t *Transition) (*recor
 			if !errors.Is(err, backend.ErrConflict) && !st.IsStale(ctx, name, rev, err) {
 				return nil, out, err
 			}
+		case err == nil && known:
+			now, current, err := st.Placement(ctx, name)
+			switch {
+			case err != nil:
+				return nil, lifecycle.Outcome{}, err
+			case current == rev:
+				return rec, out, nil
+			}
+			rec, rev, known = now, current, false
+			continue
 		case known:
 		case err == nil:
 			return rec, out, nil
 		case !st.IsStale(ctx, name, rev, err):
 			return nil, out, err
 		}
-		known = false
+		rec, known = nil, false
 	}
 }
 

@@ -281,10 +281,11 @@ func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Uns
 		return 0, errors.Join(problem, err)
 	}
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(view.Snapshots()) > 0 {
-		problem = r.startRollingUpdate(ctx, k, obj, p, rollout, view, decision.Selection)
-		// read again, with the run that was just created
-		if view, err = r.Engine.Placement(p.Name).View(ctx); err != nil {
-			return 0, errors.Join(problem, err)
+		var created bool
+		if created, problem = r.startRollingUpdate(ctx, k, obj, p, rollout, view, decision.Selection); created {
+			if view, err = r.Engine.Placement(p.Name).View(ctx); err != nil {
+				return 0, errors.Join(problem, err)
+			}
 		}
 	}
 	if errors.Is(problem, backend.ErrConflict) && r.Queues.Placements.Failures(k) < patience {

@@ -23,42 +23,42 @@ import (
 // RollingUpdate. It starts none if the last such run is for the same snapshot, the same clusters
 // and the same apply strategy, because a run keeps the apply strategy that it was created with. A
 // run that has not ended is superseded. While an eviction runs, nothing is started; after it, a new
-// run brings the objects back to an evicted cluster that is picked again.
-func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
+// run brings the objects back to an evicted cluster that is picked again. created reports whether
+// the view lacks the run because it was created just now.
+func (r *Reconciler) startRollingUpdate(
+	ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection,
+) (created bool, err error) {
 	all := view.Snapshots()
 	latest := all[len(all)-1]
-	names, err := r.Engine.Placement(p.Name).RunNames(ctx)
-	if err != nil {
-		return err
-	}
+	names := view.RunNames()
 	number := lastRolling(names)
 	r.rolling.Store(rollingName(p.Name, number), k)
 	evicted, goesOn, err := r.evictedSince(ctx, names, rollingName(p.Name, number))
 	if err != nil || goesOn {
-		return err
+		return false, err
 	}
 	if number > 0 && !evicted {
 		last, err := r.Engine.Run(rollingName(p.Name, number)).Status(ctx)
 		switch {
 		case errors.Is(err, backend.ErrNotFound):
 		case err != nil:
-			return err
+			return false, err
 		case last.Plan.Index == latest.Index && last.Plan.Selection == decision.Digest:
 			same, err := r.sameClusters(ctx, last.Plan, decision)
 			if same && err == nil {
 				same, err = r.appliesAlike(ctx, &last, p)
 			}
 			if same || err != nil {
-				return err
+				return false, err
 			}
 		}
 	}
 	items, err := view.Items(ctx, latest.Index)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if err := r.Recheck(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj); err != nil {
-		return err
+		return false, err
 	}
 	r.rolling.Delete(rollingName(p.Name, number-1))
 	r.rolling.Store(rollingName(p.Name, number+1), k)
@@ -66,7 +66,7 @@ func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *uns
 		Name: rollingName(p.Name, number+1), Owner: p.Owner, Placement: p.Name, Index: &latest.Index,
 		Strategy: rollout.Strategy(items), Starter: approval.Identity{Name: api.Manager},
 	})
-	return err
+	return true, err
 }
 
 // sameClusters reports whether the picked clusters have the UIDs of the plan, so that none was
