@@ -64,9 +64,7 @@ func (s sequenced) Put(ctx context.Context, key string, value []byte, prev backe
 func newSequence(t *testing.T) (*stale, *sequence) {
 	t.Helper()
 	q, store := &sequence{}, memory.NewStore()
-	s := staleOn(newHubEnv(t, 0), "stale", store, sequenced{store, q}, func(c *hub.Config) { c.Rest.Wrap(q.Wrap) })
-	s.place("v1")
-	return s, q
+	return staleOn(newHubEnv(t, 0), "stale", store, sequenced{store, q}, func(c *hub.Config) { c.Rest.Wrap(q.Wrap) }), q
 }
 
 // wantOrder fails the test unless the calls with these names exist and begin in this order.
@@ -87,6 +85,7 @@ func wantOrder(t *testing.T, calls []string, names ...string) {
 // the record of the run again nor the content of a snapshot without overrides.
 func TestARunIsInitializedInOneRound(t *testing.T) {
 	s, q := newSequence(t)
+	s.place("v1")
 	s.staged("")
 	s.sync("crp", s.name, s.SyncPlacement)
 	run := s.runOf(s.name, "")
@@ -122,6 +121,7 @@ func TestARunIsInitializedInOneRound(t *testing.T) {
 // the outcome into the request before the status of the run.
 func TestAnOutcomeIsReportedFirst(t *testing.T) {
 	s, q := newSequence(t)
+	s.place("v1")
 	s.createText(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterStagedUpdateStrategy
@@ -152,4 +152,42 @@ spec: {stages: [{name: canary, labelSelector: {matchLabels: {stage: canary}}, be
 		return errors.Join(err, s.condition("careq", request, "ApprovalAccepted", "True"))
 	})
 	wantOrder(t, calls, "get run/"+s.name, "update clusterapprovalrequests/status", "update clusterstagedupdateruns/status")
+}
+
+// TestAPlacementIsReadOnceForEachAnswer: a round without changes reads the record of the placement
+// three times: for the selection, for the view that everything else uses, and for the drift. It
+// reads the names of the selected clusters once, and writes nothing.
+func TestAPlacementIsReadOnceForEachAnswer(t *testing.T) {
+	s, q := newSequence(t)
+	s.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
+	s.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: $NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME}]
+  policy: {placementType: PickAll}
+  strategy: {type: RollingUpdate}`)
+	for range 3 { // the first rounds create the run and the objects
+		s.sync("crp", s.name, func(ctx context.Context, name string) error {
+			q.taken()
+			return s.SyncPlacement(ctx, name)
+		})
+	}
+	calls := q.taken()
+	placements, selections := 0, 0
+	for _, call := range calls {
+		verb, about, _ := strings.Cut(call, " ")
+		switch {
+		case about == "placement/"+s.name && verb == "get":
+			placements++
+		case strings.HasPrefix(about, "selection/"):
+			selections++
+		case verb != "get" && verb != "list":
+			t.Errorf("the round writes: %s", call)
+		}
+	}
+	if placements != 3 || selections != 1 {
+		t.Errorf("the record is read %d times, the selection %d times:\n%s", placements, selections, strings.Join(calls, "\n"))
+	}
 }
