@@ -36,7 +36,7 @@ type Placement struct {
 	// of its objects; other overrides may change without a new snapshot.
 	Overrides []placement.Override `json:"overrides,omitempty"`
 	// HistoryLimit is the number of snapshots kept beyond the ones that are still needed, 1 to
-	// 1000; 0 means 10.
+	// 1000; 0 means 10. A run that takes a snapshot deletes none before its end.
 	HistoryLimit int `json:"historyLimit,omitempty"`
 	// RunHistory is the number of ended runs that are kept, 1 to 500; 0 means 50. Beyond it, the
 	// runs that ended first are forgotten with their events and plans, as if they were deleted; the

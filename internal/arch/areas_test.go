@@ -133,7 +133,7 @@ var areas = []area{
 	{path: "hub/status", uses: with(engine, "api/...", "formats/kubefleet", "hub/compat", "hub/internal/api"), testUses: tried, bars: with(withoutIO, "context", "sync", "sync/atomic")},
 	{path: "hub/internal/metrics", uses: []string{"stages"}},
 	{path: "hub/internal/queues", uses: []string{"hub/internal/api", "internal/reconcile"}},
-	{path: "hub/internal/objects", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/internal/queues", "internal/reconcile"), cluster: true},
+	{path: "hub/internal/objects", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/internal/queues", "internal/kubehttp", "internal/reconcile"), cluster: true},
 	{path: "hub/internal/seals", uses: with(engine, "api/...", "hub/internal/api", "hub/status")},
 	{path: "hub/internal/policies", uses: []string{"approval", "backend", "hub/internal/api", "hub/manifests", "internal/backoff"}, cluster: true},
 	{path: "hub/internal/requests", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/seals", "hub/internal/policies"), testUses: []string{"backend/memory"}},

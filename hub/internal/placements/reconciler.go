@@ -337,7 +337,7 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.U
 	if rollout.Type == kubefleet.External && !r.Setting.Behaviour().SnapshotsOfChanges {
 		taken, items, err = r.Engine.Placement(p.Name).PreviewCapture(ctx)
 	} else {
-		taken, items, err = r.takeSnapshot(ctx, p.Name)
+		taken, items, err = takeSnapshot(ctx, r.Engine.Placement(p.Name))
 	}
 	if err != nil {
 		r.selected.mark(k)
@@ -350,11 +350,11 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.U
 
 // takeSnapshot takes a snapshot if something differs from the latest one, and returns the latest
 // snapshot with its items.
-func (r *Reconciler) takeSnapshot(ctx context.Context, name string) (taken snapshot.Snapshot, items []snapshot.Item, err error) {
-	if taken, err = r.Engine.Placement(name).Capture(ctx); err != nil {
+func takeSnapshot(ctx context.Context, p fleet.PlacementHandle) (taken snapshot.Snapshot, items []snapshot.Item, err error) {
+	if taken, err = p.Capture(ctx); err != nil {
 		return taken, nil, err
 	}
-	view, err := r.Engine.Placement(name).View(ctx)
+	view, err := p.View(ctx)
 	if err != nil {
 		return taken, nil, err
 	}
@@ -362,8 +362,8 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, name string) (taken snaps
 	return taken, items, err
 }
 
-// recallLeftOut stores what the latest snapshot leaves out as reported, if this hub has not captured
-// the placement yet: the hub that took the snapshot reported it.
+// recallLeftOut stores what the latest snapshot leaves out as reported, if this hub has not tried to
+// capture the placement yet: the hub that took the snapshot reported it.
 func (r *Reconciler) recallLeftOut(ctx context.Context, k api.Key, name string) error {
 	if _, ok := r.omitted.Load(k); ok {
 		return nil
@@ -372,11 +372,12 @@ func (r *Reconciler) recallLeftOut(ctx context.Context, k api.Key, name string) 
 	if err != nil {
 		return err
 	}
+	var last snapshot.Snapshot
 	if all := view.Snapshots(); len(all) > 0 {
-		last := &all[len(all)-1]
-		r.omitted.Store(k, last.Omitted)
-		r.unplaced.Store(k, unplacedTexts(last))
+		last = all[len(all)-1]
 	}
+	r.omitted.Store(k, last.Omitted)
+	r.unplaced.Store(k, unplacedTexts(&last))
 	return nil
 }
 
