@@ -323,8 +323,10 @@
 //     it is reached. Members keep the objects that they have already.
 //   - The hub measures members every 10 minutes if they let it list nodes and pods: it writes
 //     kubernetes-fleet.io/node-count, and cpu and memory in resourceUsage, like KubeFleet's agent
-//     without a provider. It leaves fields alone that another client writes. For members with more
-//     than 2,000 pods the available resources are unknown; KubeFleet counts the first 100 pods.
+//     without a provider. So a policy sees an added node up to 10 minutes later; KubeFleet's agent
+//     measures with each heartbeat. The hub leaves fields alone that another client writes. For
+//     members with more than 2,000 pods the available resources are unknown; KubeFleet counts the
+//     first 100 pods.
 //   - Config.MemberNamespaces, not a flag of an agent, makes the hub collect up to 200 namespaces
 //     of each member; it also collects them after a placement that selects namespaces has reached
 //     or left the member. A ResourcePlacement does not pick an additional member that lacks its
