@@ -63,7 +63,8 @@ func (h *Hub) taint(ctx context.Context, cluster string, want ...any) error {
 
 // Drain cordons a cluster, and evicts each placement without a namespace from it, as kubectl
 // fleet draincluster does. It calls done with the hub's answer for each executed eviction. The
-// error names the placements that the hub refuses to evict or has not answered for yet.
+// error names the placements that the hub refuses to evict or has not answered for yet, and the
+// ResourcePlacements that stay, because the Fleet API has no eviction of them.
 func (h *Hub) Drain(ctx context.Context, cluster string, done func(placement, answer string)) error {
 	if err := h.Cordon(ctx, cluster); err != nil {
 		return err
@@ -87,7 +88,27 @@ func (h *Hub) Drain(ctx context.Context, cluster string, done func(placement, an
 			done(placement, answer)
 		}
 	}
-	return errors.Join(failed...)
+	staying, err := h.namespacedOn(ctx, cluster)
+	for _, name := range staying {
+		failed = append(failed, fmt.Errorf("resourceplacement %s stays on %s: there is no eviction of it; change its policy so that it does not pick %s, or delete it", name, cluster, cluster))
+	}
+	return errors.Join(append(failed, err)...)
+}
+
+// namespacedOn returns the ResourcePlacements of all namespaces that have objects on a cluster,
+// as NAMESPACE/NAME.
+func (h *Hub) namespacedOn(ctx context.Context, cluster string) (names []string, err error) {
+	all, err := h.client.Resource(gvr(placementKind, true)).Namespace(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, explain(err, "", "editor")
+	}
+	for i := range all.Items {
+		if u := &all.Items[i]; slices.Contains(status.PlacedOn(u), cluster) {
+			names = append(names, u.GetNamespace()+"/"+u.GetName())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
 }
 
 // evict creates an eviction, and returns the hub's answer.

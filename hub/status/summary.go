@@ -156,7 +156,7 @@ func RunTable(text []byte) ([]RunRow, error) {
 		for _, c := range columns {
 			n, there := at[c.name]
 			if !there || n >= len(r.Cells) {
-				return nil, fmt.Errorf("the table of runs has no column %s: the definitions that are installed are not those of this version, install them again", c.name)
+				return nil, fmt.Errorf("the table of runs has no column %s: the installed definitions have another version, install them again", c.name)
 			}
 			if err := json.Unmarshal(r.Cells[n], c.to); err != nil {
 				return nil, fmt.Errorf("run %s: column %s: %w", r.Object.Metadata.Name, c.name, err)
@@ -282,6 +282,19 @@ func EvictionOutcome(obj *unstructured.Unstructured) (executed bool, why string,
 	}
 	c := api.ConditionOf(obj, api.ConditionExecuted)
 	return c.Status == "True", c.Message, c.Status != ""
+}
+
+// PlacedOn returns the clusters in the status of a placement.
+func PlacedOn(obj *unstructured.Unstructured) (clusters []string) {
+	placed, _, _ := unstructured.NestedSlice(obj.Object, "status", "placementStatuses")
+	for _, one := range placed {
+		if m, is := one.(map[string]any); is {
+			if name, _ := m["clusterName"].(string); name != "" {
+				clusters = append(clusters, name)
+			}
+		}
+	}
+	return clusters
 }
 
 // BoundTo returns the cluster and the placement of a binding; both are empty if the binding is
