@@ -130,7 +130,7 @@ func (s *scenario) shown() {
 		s.Errorf("status.rollbackRunName of the run is %q", name)
 	}
 	out, err := s.kubectl("get", "csur", "-o", "wide", "-l", "slipway.dev/rollback-of="+s.name+"-b", "--no-headers")
-	if fields := strings.Fields(out); err != nil || len(fields) < 4 || !slices.Equal(fields[:4], []string{s.name + "-b-rollback", s.name, "0", "True"}) || fields[len(fields)-1] != s.name+"-b" {
+	if fields := strings.Fields(out); err != nil || len(fields) < 5 || !slices.Equal(fields[:5], []string{s.name + "-b-rollback", s.name, "0", "0", "True"}) || fields[len(fields)-1] != s.name+"-b" {
 		s.Errorf("kubectl prints %s: %v", out, err)
 	}
 }
@@ -175,7 +175,7 @@ func TestStateRollbackTakesARunBackOnce(t *testing.T) {
 	s.comes("csur/NAME-b-rollback", "Succeeded", "True", "")
 	s.bothHave("v1")
 	s.patch("csur/NAME-b-rollback", `{spec: {state: Rollback}}`)
-	s.comes("csur/NAME-b-rollback", "RollbackStarted", "False", "it takes back run NAME-b itself")
+	s.comes("csur/NAME-b-rollback", "RollbackStarted", "False", "it rolls back run NAME-b itself")
 	s.patch("csur/NAME-b", `{spec: {state: Run}}`)
 	s.patch("csur/NAME-b", `{spec: {state: Rollback}}`)
 	s.comes("csur/NAME-b", "RollbackStarted", "False", "every cluster has what it had before")
@@ -193,7 +193,7 @@ func TestStateRollbackEndsARunThatIsUnderWay(t *testing.T) {
 	s.run("b", "")
 	s.comes("csur/NAME-b", "Progressing", "False", "UpdateRunWaiting")
 	s.patch("csur/NAME-b", `{spec: {state: Rollback}}`)
-	s.comes("csur/NAME-b", "Succeeded", "False", "what the run brought is taken back")
+	s.comes("csur/NAME-b", "Succeeded", "False", "the run is rolled back")
 	s.comes("csur/NAME-b-rollback", "Succeeded", "True", "")
 	s.bothHave("v1")
 	if refused := s.events("csur/NAME-b", "CommandRefused"); len(refused) > 0 {

@@ -120,6 +120,9 @@ func (r *Reconciler) show(ctx context.Context, k api.Key, obj *unstructured.Unst
 	if err := r.Relabel(ctx, obj, &st); err != nil {
 		return 0, err
 	}
+	if err := r.inheritPolicy(ctx, obj, &st); err != nil {
+		return 0, err
+	}
 	facts, err := r.rollbackFactsOf(ctx, obj, &st)
 	if err != nil {
 		return 0, err
@@ -231,7 +234,7 @@ func (r *Reconciler) reportForgotten(ctx context.Context, k api.Key, obj *unstru
 	if api.ConditionOf(obj, api.ConditionSucceeded).Status != "" {
 		return nil
 	}
-	err := fmt.Errorf("the record of run %s is gone, it was deleted with its placement or is older than what is kept: create another run", k.Name)
+	err := fmt.Errorf("the record of run %s is gone, because its placement was deleted or the run is older than the kept runs: create another run", k.Name)
 	return r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Forgotten(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 }
 
@@ -326,9 +329,9 @@ func (r *Reconciler) findSnapshot(ctx context.Context, spec *fleet.RunSpec) erro
 func notBegun(run kubefleet.Run, obj *unstructured.Unstructured) error {
 	switch {
 	case run.State == kubefleet.Rollback:
-		return errors.New("spec.state Rollback takes back what a run brought: begin the run with another one")
+		return errors.New("spec.state Rollback rolls back a run that exists: begin the run with another state")
 	case obj.GetLabels()[api.LabelRollbackOf] != "":
-		return errors.New("the label " + api.LabelRollbackOf + " is for runs that the hub makes: leave it out, or set spec.state of the run to Rollback that is to be taken back")
+		return errors.New("the label " + api.LabelRollbackOf + " is for runs that the hub makes: leave it out, or set spec.state to Rollback in the run to roll back")
 	default:
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -85,6 +86,27 @@ func (r *Reconciler) Relabel(ctx context.Context, obj *unstructured.Unstructured
 	return r.Refresh(ctx, gvr, obj)
 }
 
+// inheritPolicy sets the index of the policy snapshot of a rollback to the index of the run that it
+// rolls back, because that run's plan has its clusters. An index in the status of obj stays, because
+// that run may be deleted.
+func (r *Reconciler) inheritPolicy(ctx context.Context, obj *unstructured.Unstructured, st *fleet.Status) error {
+	b := st.Plan.Rollback
+	if b == nil || st.Selection >= 0 {
+		return nil
+	}
+	shown, _, _ := unstructured.NestedString(obj.Object, "status", "policySnapshotIndexUsed")
+	if index, err := strconv.ParseUint(shown, 10, 31); err == nil {
+		st.Selection = int(index)
+		return nil
+	}
+	of, err := r.Engine.Run(b.Run).Status(ctx)
+	if errors.Is(err, backend.ErrNotFound) || err == nil && of.Run.UID != b.UID {
+		return nil
+	}
+	st.Selection = of.Selection
+	return err
+}
+
 // NameTaken reports in the status of an object that a rollback has its name. If the run has begun
 // or was refused, the status stays unchanged.
 func (r *Reconciler) NameTaken(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status) error {
@@ -92,7 +114,7 @@ func (r *Reconciler) NameTaken(ctx context.Context, k api.Key, obj *unstructured
 	if api.IsBegun(obj) || api.InitializeFailed(obj) {
 		return nil
 	}
-	err := fmt.Errorf("the name is taken: the updateRun that takes back updateRun %s has it; choose another one", api.UndoneShown(&st))
+	err := fmt.Errorf("the name is taken: the updateRun that rolls back updateRun %s has it; choose another name", api.UndoneShown(&st))
 	r.Recorder.Warning(obj, api.ReasonInitializeFailed, "%v", err)
 	gvr := api.ScopeOf(k).GVR(api.RunKind)
 	return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
