@@ -197,7 +197,7 @@ func TestRunsShareACap(t *testing.T) {
 		if err := one.DeleteCap(t.Context(), "database"); err != nil {
 			t.Error(err)
 		}
-		if _, err := one.CreateRun(t.Context(), fleet.RunSpec{Name: "again", Placement: "a", Strategy: capRun("a", 0).Strategy}); !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "cap database does not exist: declare it with SetCap") {
+		if _, err := one.CreateRun(t.Context(), fleet.RunSpec{Name: "again", Placement: "a", Strategy: capRun("a", 0).Strategy}); !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "cap database does not exist: declare it first") {
 			t.Error(err)
 		}
 	})

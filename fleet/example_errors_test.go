@@ -25,5 +25,5 @@ func Example_errors() {
 	fmt.Println(err)
 	// Output:
 	// missing: placement web
-	// placement web does not exist: declare it with PutPlacement
+	// placement web does not exist: declare it first
 }

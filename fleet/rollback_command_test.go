@@ -63,7 +63,7 @@ func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 			t.Errorf("%s is %s of index %d by %s", name, back.Run.State, back.Plan.Index, back.Run.Starter.Name)
 		}
 		wantValues(t, w, everywhere("v1"))
-		for what, run := range map[string]string{"takes back run r2 itself": "r2-rollback", "does not exist": "missing"} {
+		for what, run := range map[string]string{"rolls back run r2 itself": "r2-rollback", "does not exist": "missing"} {
 			refused(t, w.store, what, func() error { _, err := e.Run(run).Rollback(t.Context(), ann); return err }, what)
 		}
 		refused(t, w.store, "a name of another object", func() error {
@@ -108,7 +108,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		if err := e.Run("r3").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
-		wants("r2", "what the clusters had before it is not known")
+		wants("r2", "the revisions that the clusters had before it are not known")
 	})
 }
 
@@ -194,7 +194,7 @@ func TestFailureDuringARollback(t *testing.T) {
 			t.Errorf("it is %s, and began to work on:\n%s", back.Run.State, d)
 		}
 		wantValues(t, w, everywhere("v0"))
-		const why = "every cluster has what it had before run r1, which run r1-rollback-2 took back"
+		const why = "every cluster has what it had before run r1, because run r1-rollback-2 rolled it back"
 		refused(t, w.store, "a preview of what is taken back", func() error { _, err := e.Run("r1").PreviewRollback(t.Context()); return err }, why)
 		refused(t, w.store, "a run that is taken back", func() error { _, err := e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{}); return err }, why)
 	})
@@ -221,7 +221,7 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 		refused(t, w.store, "an older index", func() error { _, err := e.CreateRun(ctx, older); return err },
 			"snapshot 0 would take 2 clusters, the first s1a, back past snapshot 1, which is irreversible")
 		refused(t, w.store, "a run that brought it", func() error { _, err := e.Run("r1").Rollback(ctx, fleet.RollbackOptions{}); return err },
-			"run r1 cannot be taken back: of the clusters that run r1 may have changed 2 stay as they are: snapshot 1 is irreversible")
+			"run r1 cannot be rolled back: of the clusters that run r1 may have changed 2 keep their revision: snapshot 1 is irreversible")
 		w.holds("v2")
 		w.failsAt("s4a", "v2")
 		create(t, e, inAll("r2"))

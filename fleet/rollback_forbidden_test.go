@@ -119,7 +119,7 @@ func TestARollbackToWhatIsForbiddenIsRefused(t *testing.T) {
 		refused(t, w.store, "a rollback", func() error {
 			_, err := strict.Run("r2").Rollback(t.Context(), fleet.RollbackOptions{})
 			return err
-		}, "2 stay as they are: snapshot 1 has ConfigMap.v1 test-namespace/test-cm", "6 stay as they are: snapshot 0 has", "Config.Rules")
+		}, "2 keep their revision: snapshot 1 has ConfigMap.v1 test-namespace/test-cm", "6 keep their revision: snapshot 0 has", "Config.Rules")
 		wantValues(t, w, everywhere("v2"))
 	})
 }

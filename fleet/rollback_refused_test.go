@@ -25,7 +25,7 @@ func TestARefusedRollbackIsTold(t *testing.T) {
 			t.Fatalf("r1 is %s, %+v", s.Run.State, s.Run.Form(runstate.Key{}).RollbackRequest)
 		}
 		time.Sleep(time.Minute)
-		const why = "4 stay as they are: snapshot 1 is irreversible"
+		const why = "4 keep their revision: snapshot 1 is irreversible"
 		b := must(e.Run("r1").RollbackStatus(t.Context()))(t)
 		if b.By != "" || b.Pending || !strings.Contains(b.Refused, why) {
 			t.Errorf("it has become %+v", b)

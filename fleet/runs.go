@@ -89,7 +89,7 @@ func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
 		return Status{}, err
 	}
 	if differs := spec.differs(&s); len(differs) > 0 {
-		return Status{}, fmt.Errorf("run %s exists and is another one: %s: give this one another name, or delete that one: %w",
+		return Status{}, fmt.Errorf("another run %s exists: %s: choose another name, or delete that run: %w",
 			spec.Name, strings.Join(differs, "; "), backend.ErrConflict)
 	}
 	return s, nil
@@ -111,7 +111,7 @@ func (s *RunSpec) differs(run *Status) (out []string) {
 		differ("plan", run.Plan.Digest, s.Plan)
 	}
 	if run.Plan.Rollback != nil {
-		return append(out, "it takes back run "+run.Plan.Rollback.Run)
+		return append(out, "it rolls back run "+run.Plan.Rollback.Run)
 	}
 	const most = 5
 	fields := problems.Differences("strategy", run.Plan.Strategy, s.Strategy)

@@ -111,7 +111,7 @@ func TestWhatDoesNotExist(t *testing.T) {
 		want []string
 	}{
 		"an index":               {func() error { return second1(e.CreateRun(ctx, specOf("r", 7))) }, []string{"run r", "snapshot example-placement-7-snapshot does not exist", "indexes 0, 1"}},
-		"a placement to run":     {func() error { return second1(e.CreateRun(ctx, elsewhere)) }, []string{"placement nowhere does not exist", "PutPlacement"}},
+		"a placement to run":     {func() error { return second1(e.CreateRun(ctx, elsewhere)) }, []string{"placement nowhere does not exist", "declare it first"}},
 		"a placement to capture": {func() error { return second1(e.Placement("nowhere").Capture(ctx)) }, []string{"placement nowhere does not exist"}},
 		"a name that cannot be":  {func() error { return second1(e.Placement("../run/taken").Get(ctx)) }, []string{"placement ../run/taken does not exist"}},
 		"runs of it":             {func() error { return second1(e.Placement("nowhere").RunNames(ctx)) }, []string{"nowhere"}},

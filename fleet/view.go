@@ -131,7 +131,7 @@ func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, e
 	err = v.read(ctx, func(rec *record.Placement) (err error) {
 		name, have := rec.Placement.Name, rec.Selection
 		if have == nil {
-			return errdef.NotFound(errdef.Selection, name, "Resolve makes one, and so does a run")
+			return errdef.NotFound(errdef.Selection, name, "a preview of the policy that is recorded, or a run, makes one")
 		}
 		d = placement.Selection{Index: have.Index, PolicyDigest: have.PolicyDigest, Digest: have.Digest}
 		d.Clusters, err = v.state.Picked(ctx, name, have)

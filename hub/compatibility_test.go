@@ -203,7 +203,7 @@ func TestASwitchOfTheSettingStartsNothingAndTakesNoOrder(t *testing.T) {
 	w.await("csur", run("refused"), "Initialized", "False")
 	w.end(two)
 
-	if _, err := w.installOf(""); err == nil || !strings.Contains(err.Error(), "the definitions on the server are those of compatibility v0.18: name that setting to keep them, or 2025-07 to replace them") {
+	if _, err := w.installOf(""); err == nil || !strings.Contains(err.Error(), "the definitions on the server have the compatibility v0.18: name that setting to keep them, or 2025-07 to replace them") {
 		t.Errorf("an installation that names no setting: %v", err)
 	}
 	w.switchTo(compat.July2025, "change from compatibility v0.18 to 2025-07", "1 placements with strategy External take a snapshot of each change from now on",

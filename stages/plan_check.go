@@ -194,13 +194,13 @@ func (p *Plan) checkRollback() error {
 		return nil
 	}
 	if p.Strategy.Rollback != nil {
-		return fmt.Errorf("takes back run %q, and has a rollback itself", b.Run)
+		return fmt.Errorf("rolls back run %q, and has a rollback itself", b.Run)
 	}
 	if len(b.Indexes) != len(p.Revisions) || slices.ContainsFunc(b.Indexes, func(i int) bool { return i < 0 || i > p.Index }) {
-		return fmt.Errorf("takes back run %q: indexes %v are not those of %d revisions, up to %d", b.Run, b.Indexes, len(p.Revisions), p.Index)
+		return fmt.Errorf("rolls back run %q: indexes %v are not those of %d revisions, up to %d", b.Run, b.Indexes, len(p.Revisions), p.Index)
 	}
 	if !values.IsID(b.Plan) || !values.IsID(b.UID) || b.Run == "" {
-		return fmt.Errorf("takes back run %q with UID %q of plan %q: there is none", b.Run, b.UID, b.Plan)
+		return fmt.Errorf("rolls back run %q with UID %q of plan %q: there is none", b.Run, b.UID, b.Plan)
 	}
 	return nil
 }

@@ -217,11 +217,11 @@ func decodeCluster(row string) (c PlannedCluster, err error) {
 func (p *Plan) compare(header []byte, pages [][]byte) error {
 	h, again := p.Encode()
 	if !bytes.Equal(header, h) {
-		return errors.New("the header is not as it was written")
+		return errors.New("the header was changed")
 	}
 	for i := range again {
 		if !bytes.Equal(pages[i], again[i]) {
-			return fmt.Errorf("page %d is not as it was written", i)
+			return fmt.Errorf("page %d was changed", i)
 		}
 	}
 	return nil

@@ -39,7 +39,7 @@ func (b *PlannedRollback) Absent(cluster string) string {
 			return "it stays as run " + b.Run + " left it: " + k.Reason
 		}
 	}
-	return "run " + b.Run + ", which is taken back, did not change it, or what it had is there again"
+	return "run " + b.Run + ", which is rolled back, did not change it, or it has its earlier revision again"
 }
 
 // AsBefore returns the end of a sentence about a cluster that was rolled back.

@@ -74,5 +74,5 @@ func (u *RollbackRequest) Sentence() string {
 	if u == nil {
 		return ""
 	}
-	return "; what the run brought is taken back: " + u.Message
+	return "; the run is rolled back: " + u.Message
 }

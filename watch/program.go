@@ -21,10 +21,10 @@ import (
 // Errors that end [Run] before the run has ended.
 var (
 	// ErrLeft reports that q was pressed. The run continues.
-	ErrLeft = errors.New("the watch was left: the run goes on")
+	ErrLeft = errors.New("the watch has ended: the run continues")
 	// ErrInterrupted reports that Ctrl-C was pressed. The run continues. It matches
 	// context.Canceled.
-	ErrInterrupted = fmt.Errorf("interrupted, the run goes on: %w", context.Canceled)
+	ErrInterrupted = fmt.Errorf("interrupted, the run continues: %w", context.Canceled)
 )
 
 // Source provides runs: a *fleet.Engine, or a client of one.

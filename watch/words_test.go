@@ -27,7 +27,7 @@ func TestAFrameSaysHowFarTheRollbackIs(t *testing.T) {
 		"rolled back by run back: " + why:                         {By: "back", State: stages.Completed},
 		"run back, which rolls it back, is Failed: " + why:        {By: "back", State: stages.Failed},
 		"rolled back by run back, which was deleted: " + why:      {By: "back"},
-		"not rolled back: 3 stay as they are: it is irreversible": {Refused: "3 stay as they are: it is irreversible"},
+		"not rolled back: 3 keep their revision: it is irreversible": {Refused: "3 keep their revision: it is irreversible"},
 	} {
 		m.Rollback = back
 		got := watch.Frame(m, 200, 24, watch.Style{})

@@ -95,7 +95,7 @@ func fsckMetaInvalid(b []byte) error {
 	h := fnv.New64a()
 	_, _ = h.Write(b[:fsckMetaLen-8])
 	if order.Uint64(b[fsckMetaLen-8:]) != h.Sum64() {
-		return errors.New("its checksum is another one")
+		return errors.New("its checksum does not match")
 	}
 	return nil
 }

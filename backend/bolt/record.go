@@ -77,7 +77,7 @@ func unsealed(key, stored []byte) (value []byte, revision uint64, s sum, err err
 	}
 	s = readSum(stored)
 	if s != sumOf(key, []byte{0}, stored[sumLen:]) {
-		return nil, 0, sum{}, fmt.Errorf("%w: the checksum of record %.80q is another one", ErrDamaged, key)
+		return nil, 0, sum{}, fmt.Errorf("%w: the checksum of record %.80q does not match", ErrDamaged, key)
 	}
 	return stored[sealLen:], revisionOf(stored), s, nil
 }
@@ -108,14 +108,14 @@ func (h head) encode() []byte {
 
 func decodeHead(b []byte) (head, error) {
 	if len(b) < len(headMagic)+8 || string(b[:len(headMagic)]) != headMagic {
-		return head{}, fmt.Errorf("%w: its head is not that of a store", ErrDamaged)
+		return head{}, fmt.Errorf("%w: it has no head of a store", ErrDamaged)
 	}
 	rest := b[len(headMagic):]
 	if version := binary.BigEndian.Uint64(rest); version > formatVersion {
 		return head{}, fmt.Errorf("%w: it has version %d, this one knows %d", ErrNewer, version, formatVersion)
 	}
 	if len(b) != headLen || readSum(b[headLen-sumLen:]) != sumOf(b[:headLen-sumLen]) {
-		return head{}, fmt.Errorf("%w: the checksum of its head is another one", ErrDamaged)
+		return head{}, fmt.Errorf("%w: the checksum of its head does not match", ErrDamaged)
 	}
 	return head{
 		written: binary.BigEndian.Uint64(rest[8:]),

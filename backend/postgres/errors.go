@@ -30,7 +30,7 @@ var (
 // Transient errors.
 var (
 	errStandby      = errors.New("the server is a standby, which takes no writes")
-	errOldPrimary   = errors.New("the server is an old primary, another one took over")
+	errOldPrimary   = errors.New("the server is an old primary: another server took over")
 	errHushed       = fmt.Errorf("%w: client_min_messages hides that a commit was not replicated, it must be warning or lower", ErrNotDurable)
 	errRestored     = errors.New("the database was restored from a dump: open the store again")
 	errUnreplicated = errors.New("the commit did not wait for the synchronous standby, it may be lost")

@@ -38,7 +38,7 @@ func newHistory(o *options) *cobra.Command {
 			}
 			h, err := of.History(ctx, 0)
 			if _, other := c.Run(name).History(ctx, 0); errors.Is(err, backend.ErrNotFound) && other == nil && !strings.HasPrefix(c.args[0], "run/") {
-				return fmt.Errorf("placement %s: %w: %s is a run, whose events are those of run/%s", name, backend.ErrNotFound, name, name)
+				return fmt.Errorf("placement %s: %w: %s is a run: name it run/%s", name, backend.ErrNotFound, name, name)
 			}
 			if missed, is := errors.AsType[*fleet.MissedError](err); is { // shows the other events
 				fmt.Fprintf(o.ErrOut, "%d older events are not kept\n", missed.Events)

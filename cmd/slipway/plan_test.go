@@ -74,7 +74,7 @@ func TestObjectsOfAHubAreReadFromFiles(t *testing.T) {
 // Texts of single verbs that a new user meets.
 func TestWordsOfVerbs(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitFailed, "history shop-2", "shop-2 is a run, whose events are those of run/shop-2")
+	v.shows(cli.ExitFailed, "history shop-2", "shop-2 is a run: name it run/shop-2")
 	v.shows(cli.ExitFailed, "history other", "placement other")
 	v.shows(cli.ExitDone, "set cap one 1", "at most 1 cluster in flight")
 	v.shows(cli.ExitDone, "forecast shop-1", "the run has ended ", "as Completed")

@@ -354,7 +354,7 @@ func decodeToken(text string) (t token, err error) {
 		err = json.Unmarshal(b, &t)
 	}
 	if err != nil || t.Items < 0 {
-		return t, badRequest(fmt.Errorf("continue=%.40q: want what an answer to the same list has", text))
+		return t, badRequest(fmt.Errorf("continue=%.40q: want the value in an answer to the same list", text))
 	}
 	return t, nil
 }

@@ -165,7 +165,7 @@ func announce(store, address string) (withdraw func(), err error) {
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("httpapi: announcing where the store is served: %w", err)
+		return nil, fmt.Errorf("httpapi: announcing the address of the store: %w", err)
 	}
 	return func() {
 		if now, err := os.ReadFile(path); err == nil && bytes.Equal(now, text) {
@@ -189,7 +189,7 @@ func Find(store string) (address string, err error) {
 	}
 	var a announced
 	if err := json.Unmarshal(text, &a); err != nil || a.Address == "" {
-		return "", fmt.Errorf("%s does not say where the store is served: remove it", path)
+		return "", fmt.Errorf("%s has no address of the store: remove it", path)
 	}
 	socket, is := strings.CutPrefix(a.Address, unixScheme)
 	network, to := "unix", socket

@@ -222,7 +222,7 @@ func Selector(name string) snapshot.Selector {
 // TargetOf decodes the target in a snapshot. The caller must have verified the set.
 func TargetOf(set snapshot.Set) (Target, error) {
 	if len(set.Bodies) != 1 || len(set.Unplaced) > 0 || set.Items[0].Group != group || set.Items[0].Kind != kind {
-		return Target{}, fmt.Errorf("revision %s is not that of an upgrade: it must have one object, a %s of %s", set.Digest, kind, group)
+		return Target{}, fmt.Errorf("revision %s is no upgrade: it must have one object, a %s of %s", set.Digest, kind, group)
 	}
 	var object struct {
 		Spec json.RawMessage `json:"spec"`

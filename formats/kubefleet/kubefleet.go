@@ -152,7 +152,7 @@ func (d Documents) RunSpec(name string) (fleet.RunSpec, error) {
 	r := d.Runs[i]
 	errs := d.checkPlacement(r)
 	if r.State == Rollback {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "state"), string(Rollback), "takes back what a run brought; begin it with another one"))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "state"), string(Rollback), "rolls back a run that exists; begin the run with another state"))
 	}
 	strategy := EngineName(r.Namespace, r.StrategyName)
 	s := slices.IndexFunc(d.Strategies, func(s stages.Strategy) bool { return s.Name == strategy })

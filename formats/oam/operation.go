@@ -26,7 +26,7 @@ var (
 	ErrNotFailed  = errors.New("can not restart from a non-failed step")
 	// ErrTakenBack belongs to Slipway: the run was rolled back, so earlier steps do not hold any
 	// more.
-	ErrTakenBack = errors.New("can not restart from a step, what the workflow brought is taken back: restart it from the first one")
+	ErrTakenBack = errors.New("can not restart from a step, because the workflow is rolled back: restart it from the first step")
 )
 
 func errTerminated(verb string) error { return fmt.Errorf("can not %s a terminated workflow", verb) }

@@ -35,7 +35,7 @@ func (w *walk) status() *WorkflowStatus {
 		Suspend: w.suspended(), Terminated: w.terminated(), Finished: r.IsEnded(), StartTime: moment(r.Started), EndTime: moment(r.Ended),
 	}
 	if r.Form(runstate.Key{}).RollbackRequest != nil {
-		out.Message += "; what it brought is taken back"
+		out.Message += "; it is rolled back"
 	}
 	if r.Started == 0 {
 		return out

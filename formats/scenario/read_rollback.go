@@ -17,7 +17,7 @@ const hadBefore = "before"
 func (r *reader) previous() {
 	if r.out.Strategy.Rollback == nil {
 		for _, v := range r.saidHad {
-			v.Fail("is for a run that is taken back; write a rollback too")
+			v.Fail("is for a run that is rolled back; write a rollback too")
 		}
 		return
 	}

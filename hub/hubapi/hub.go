@@ -156,7 +156,7 @@ func (h *Hub) Identity(ctx context.Context) (approval.Identity, error) {
 	resource := schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}
 	answer, err := h.client.Resource(resource).Create(ctx, question, metav1.CreateOptions{})
 	if err != nil {
-		return approval.Identity{}, fmt.Errorf("who asks is not known: %w", err)
+		return approval.Identity{}, fmt.Errorf("the identity of the caller is unknown: %w", err)
 	}
 	name, _, _ := unstructured.NestedString(answer.Object, "status", "userInfo", "username")
 	groups, _, _ := unstructured.NestedStringSlice(answer.Object, "status", "userInfo", "groups")

@@ -50,7 +50,7 @@ func unanswered(err error) error {
 	}
 	for gv, cause := range partial.Groups {
 		if (snapshot.Rules{}).AllowsKind(gv.Group, "Any") {
-			return fmt.Errorf("what the server has of %s is not known at present, so that the hub could lack the right to read it: %w", gv, cause)
+			return fmt.Errorf("the kinds of %s on the server cannot be discovered now, so that the hub could lack the right to read them: %w", gv, cause)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func definitions() schema.GroupVersionResource {
 
 // ErrOtherCompatibility means that the definitions on a server are for another compatibility
 // setting.
-var ErrOtherCompatibility = errors.New("the definitions are those of another compatibility setting")
+var ErrOtherCompatibility = errors.New("the definitions have another compatibility setting")
 
 // CheckCompatibility returns an error with the remedy unless the definitions on a server are for
 // the setting. The error matches [ErrOtherCompatibility] if they are for another setting, and is
@@ -108,7 +108,7 @@ func (in *installer) settingChange(ctx context.Context, named compat.Setting) (s
 		change.runs = append(change.runs, r)
 	}
 	if named == "" && change.from != "" {
-		return change, fmt.Errorf("the definitions on the server are those of compatibility %s: name that setting to keep them, or %s to replace them", change.from, change.to)
+		return change, fmt.Errorf("the definitions on the server have the compatibility %s: name that setting to keep them, or %s to replace them", change.from, change.to)
 	}
 	return change, nil
 }

@@ -93,7 +93,7 @@ func (m *Migration) removeAppliedWork(ctx context.Context, c *cluster, t target)
 		return err == nil && now.UID != t.uid, err
 	})
 	if err != nil {
-		return fmt.Errorf("%s: AppliedWork %s is still there: the garbage collector takes it from what it owns first: %w", c.name, t.Name, err)
+		return fmt.Errorf("%s: AppliedWork %s is still there: the garbage collector first removes it from the objects that it owns: %w", c.name, t.Name, err)
 	}
 	if deleted {
 		m.done(c, "AppliedWork %s is removed", t.Name)

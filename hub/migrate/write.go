@@ -195,4 +195,4 @@ func hasAnyPrefix(prefixes ...string) func(string) bool {
 }
 
 // errStopped means that an agent was started during a migration.
-var errStopped = errors.New("an agent of KubeFleet was started meanwhile: stop it, and repeat the command with the same backup file")
+var errStopped = errors.New("an agent of KubeFleet was started during the migration: stop it, and repeat the command with the same backup file")

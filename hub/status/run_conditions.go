@@ -255,5 +255,5 @@ func (p *runBuilder) takenBack() string {
 	if u.Run != "" {
 		by = " by run " + api.RollbackShown(api.Key{Namespace: p.Namespace, Name: p.Name}, u.Run)
 	}
-	return "; what the run brought is taken back" + by + ": " + u.Message
+	return "; the run is rolled back" + by + ": " + u.Message
 }

@@ -375,7 +375,7 @@ func TestARunWhoseWorkIsTakenBackSaysSo(t *testing.T) {
 	r.decide("21:31:00", approval.Reject)
 	r.run.Form(runstate.Key{}).RollbackRequest = &stages.RollbackRequest{Cause: stages.OnCommand, Run: "example-run-rollback", Message: "it was rejected"}
 	got := told(t, r.status()["conditions"])[2]
-	if want := "; what the run brought is taken back by run example-run-rollback: it was rejected"; !strings.HasSuffix(got, want) {
+	if want := "; the run is rolled back by run example-run-rollback: it was rejected"; !strings.HasSuffix(got, want) {
 		t.Errorf("%v, want %s at its end", got, want)
 	}
 }

@@ -71,7 +71,7 @@ func TestARestoredStoreIsBehindItsMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	state, reason := roll("shop-4", none)
-	if want := "although this engine has the run: where the engine's store was restored, delete ConfigMap slipway-system/shop on the cluster"; state != stages.Failed || !strings.Contains(reason, want) {
+	if want := "although this engine has the run: if the engine's store was restored from a backup, delete ConfigMap slipway-system/shop on the cluster"; state != stages.Failed || !strings.Contains(reason, want) {
 		t.Errorf("%s, %s", state, reason)
 	}
 	if err := clusters.Cluster("eu-1").Delete(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "slipway-system", Name: "shop"}); err != nil {

@@ -112,9 +112,9 @@ func driftOf(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, out 
 		if err != nil {
 			return err
 		}
-		fmt.Fprintln(out, c.Cluster, len(c.Objects)) // fleet.GroupDrift puts together what is the same
+		fmt.Fprintln(out, c.Cluster, len(c.Objects)) // fleet.GroupDrift groups clusters with the same differences
 	}
-	preview, err := engine.Preview(ctx, spec) // before a run: what it would do, cluster by cluster
+	preview, err := engine.Preview(ctx, spec) // before a run: the changes on each cluster
 	if err != nil {
 		return err
 	}

@@ -65,7 +65,7 @@ func (s *simulation) rollBack() error {
 	s.rollbackRequest = nil
 	plan, err := s.inverse()
 	if err == nil && len(plan.Clusters) == 0 {
-		err = fmt.Errorf("every cluster stays as it is%s", reasons(plan.Rollback))
+		err = fmt.Errorf("no cluster changes%s", reasons(plan.Rollback))
 	}
 	if err != nil {
 		s.back = &Back{Refused: err.Error()}
@@ -74,7 +74,7 @@ func (s *simulation) rollBack() error {
 	w := s.w.onTheWayBack(plan)
 	if of := w.Return.Calendar; of != nil {
 		if w.Calendar, err = of(plan); err != nil {
-			return fmt.Errorf("windows of the run that takes back: %w", err)
+			return fmt.Errorf("windows of the rollback run: %w", err)
 		}
 	}
 	b := newSimulation(plan, &w, s.tell)
@@ -93,7 +93,7 @@ func (s *simulation) rollBack() error {
 // inverse plans the rollback run.
 func (s *simulation) inverse() (*stages.Plan, error) {
 	if s.w.Return.Previous == nil {
-		return nil, errors.New("what the clusters had before is not known")
+		return nil, errors.New("the earlier revisions of the clusters are not known")
 	}
 	return step.RollBack(s.p, &s.run, s.w.Return.Previous)
 }

@@ -56,7 +56,7 @@ func TestARunThatFailsIsTakenBack(t *testing.T) {
 		5m0s ApprovalAccepted s2
 		5m0s StageStarted s2
 		5m0s ClusterStarted s2 c2
-		6m0s CommandRefused TakeBack: its strategy has no rollback: roll out the snapshot that is to be there, in a run of its own
+		6m0s CommandRefused TakeBack: its strategy has no rollback: roll out the snapshot that the clusters should have, by a run with its index
 		7m0s ClusterApplied s2 c2
 		7m0s ClusterCompleted s2 c2
 		7m0s StageCompleted s2
@@ -105,7 +105,7 @@ func TestARunThatIsNotTakenBack(t *testing.T) {
 	w.Return.Previous = map[string]stages.Previous{}
 	w.Orders = []simulate.Order{order(5*minute, stages.Start)}
 	got, end := play(t, plan(t, s, fleet(1, 1, 1)), w)
-	const why = "every cluster stays as it is: 1 because the cluster had nothing before, and newClusters is Leave"
+	const why = "no cluster changes: 1 because the cluster had nothing before, and newClusters is Leave"
 	if end.Back == nil || end.Back.Refused != why || end.Back.Plan != nil {
 		t.Fatalf("%+v", end.Back)
 	}
@@ -115,7 +115,7 @@ func TestARunThatIsNotTakenBack(t *testing.T) {
 		}
 	}
 	w.Return.Previous = nil
-	if got, end := play(t, plan(t, s, fleet(1)), w); end.Back.Refused != "what the clusters had before is not known" {
+	if got, end := play(t, plan(t, s, fleet(1)), w); end.Back.Refused != "the earlier revisions of the clusters are not known" {
 		t.Errorf("%+v\n%s", end.Back, got)
 	}
 	w = rollbackEnvironment("c1")

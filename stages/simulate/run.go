@@ -251,7 +251,7 @@ func (s *simulation) newID() string {
 // have resumed a run that accepted no inputs.
 func (s *simulation) step(in stages.Input, left bool) error {
 	if s.steps++; s.steps > s.w.Steps {
-		return fmt.Errorf("%w: %d, and the run has come to %s, in state %s; a smaller until ends it before", ErrSteps, s.w.Steps, s.now, s.run.State)
+		return fmt.Errorf("%w: %d, and the run has reached %s, in state %s; set a smaller until", ErrSteps, s.w.Steps, s.now, s.run.State)
 	}
 	in.Slots = s.w.slots()
 	in.Now, in.Calendar, in.NewCalendar = s.w.Start.Add(s.now), s.w.Calendar, !s.stepped

@@ -38,7 +38,7 @@ func (c commands) refusal(cmd *stages.Command) string {
 		case stages.Supersede:
 			return "" // already superseded, which the other run did not know when it sent the command
 		case stages.Retry:
-			why += "; CatchUp plans a run for the clusters that it has not updated"
+			why += "; a catch-up run updates the clusters that it has not updated"
 		default:
 		}
 		return why
@@ -204,11 +204,11 @@ func (c commands) rollbackRefusal() string {
 	case c.r.Started == 0:
 		return "the run has not changed anything yet: abort it"
 	case c.r.form.RollbackRequest != nil:
-		return "it is being taken back already"
+		return "it is being rolled back already"
 	case c.r.State == stages.Stopping && c.r.Ending == stages.Superseded:
 		return "the run is ending: it will be " + string(c.r.Ending)
 	case c.r.isAborting():
-		return "the run was aborted, and is in its steps that run always: take it back when it has ended"
+		return "the run was aborted, and is in its steps that run always: roll it back when it has ended"
 	default:
 		return ""
 	}

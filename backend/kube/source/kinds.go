@@ -123,7 +123,7 @@ func (k *hubKinds) find(ctx context.Context, gvk schema.GroupVersionKind) (hubKi
 			return kind, nil
 		}
 		if cause := c.unknown[gvk.GroupVersion()]; cause != nil {
-			err = fmt.Errorf("what the hub serves of %s is not known at present: %w", gvk.GroupVersion(), cause)
+			err = fmt.Errorf("the kinds of %s on the hub cannot be discovered now: %w", gvk.GroupVersion(), cause)
 		}
 		if err != nil && age == missAge {
 			return hubKind{}, err
@@ -219,10 +219,10 @@ func isPlaced(id snapshot.ID) bool {
 func (c *catalog) isComplete() error {
 	for gv, err := range c.unknown {
 		if (snapshot.Rules{}).AllowsKind(gv.Group, "Any") {
-			return fmt.Errorf("what the hub serves of %s is not known at present, so that something could be left out: %w", gv, err)
+			return fmt.Errorf("the kinds of %s on the hub cannot be discovered now, so that objects could be left out: %w", gv, err)
 		}
 	}
 	return nil
 }
 
-var errClusterScoped = fmt.Errorf("the kind is cluster-scoped, and only what is in a namespace is asked for; use a ClusterResourcePlacement: %w", backend.ErrPermanent)
+var errClusterScoped = fmt.Errorf("the kind is cluster-scoped, and a ResourcePlacement selects objects of its namespace; use a ClusterResourcePlacement: %w", backend.ErrPermanent)

@@ -76,7 +76,7 @@ func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, 
 	case apierrors.IsAlreadyExists(refusal):
 		return "", refusal // the record existed, although it may be deleted now
 	case isAsDemanded(secret, now, err):
-		return "", fmt.Errorf("it was refused, although the record is as it was demanded (%s)", api.Describe(true, refusal))
+		return "", fmt.Errorf("it was refused, although the record has the expected revision (%s)", api.Describe(true, refusal))
 	case apierrors.IsNotFound(refusal) && secret.UID != "":
 		return "", fmt.Errorf("%w: it is gone", backend.ErrConflict)
 	case apierrors.IsNotFound(refusal):

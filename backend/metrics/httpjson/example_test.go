@@ -44,5 +44,5 @@ func Example() {
 	//  12
 	// paris 2
 	// tokyo 10
-	// httpjson: query: its URL is beneath none of those that may be asked
+	// httpjson: query: its URL is below none of the allowed URLs
 }

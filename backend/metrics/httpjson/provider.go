@@ -165,7 +165,7 @@ func (p *Provider) locate(asked *question) (*host, error) {
 			return &p.hosts[i], nil
 		}
 	}
-	return nil, errors.New("its URL is beneath none of those that may be asked")
+	return nil, errors.New("its URL is below none of the allowed URLs")
 }
 
 // send returns the body of the answer.

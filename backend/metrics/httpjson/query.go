@@ -41,7 +41,7 @@ func parse(text string) (*question, error) {
 	beneath := q.url.Scheme == "" && q.url.Host == "" && strings.HasPrefix(q.url.Path, "/")
 	switch {
 	case q.url.User != nil:
-		return nil, errors.New("the URL has user info: credentials are those of the host")
+		return nil, errors.New("the URL has user info: the host sets the credentials")
 	case !absolute && !beneath:
 		return nil, errors.New("the URL begins with none of /, http:// and https://")
 	}

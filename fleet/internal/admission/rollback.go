@@ -24,7 +24,7 @@ func (ad *Admitter) RequestRollback(ctx context.Context, s *state.RunStatus, u s
 		}),
 		Plan: func(ctx context.Context, rec *record.Placement) error {
 			if _, err := ad.planner.DraftRollback(ctx, rec, rec.Base, s); err != nil {
-				return fmt.Errorf("run %s cannot be taken back: %w", run.Name, err)
+				return fmt.Errorf("run %s cannot be rolled back: %w", run.Name, err)
 			}
 			return nil
 		},

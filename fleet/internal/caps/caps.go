@@ -39,7 +39,7 @@ func Decode(rec backend.Record) (stages.Cap, error) {
 func (cs *Caps) Get(ctx context.Context, name string) (stages.Cap, backend.Revision, error) {
 	rec, err := cs.store.Get(ctx, record.CapKey(name))
 	if state.IsNotFound(err) {
-		return stages.Cap{}, "", errdef.NotFound(errdef.Cap, name, "declare it with SetCap")
+		return stages.Cap{}, "", errdef.NotFound(errdef.Cap, name, "declare it first")
 	}
 	if err != nil {
 		return stages.Cap{}, "", err
@@ -161,7 +161,7 @@ func (cs *Caps) Explain(ctx context.Context, waiting []stages.Awaited) error {
 		c, _, err := cs.Get(ctx, a.Name)
 		switch {
 		case state.IsNotFound(err):
-			a.Message = "there is no cap " + a.Name + ": declare it with SetCap"
+			a.Message = "there is no cap " + a.Name + ": declare it first"
 		case state.IsLasting(err):
 			a.Message = "cap " + a.Name + " cannot be read: " + state.ReasonOf(err)
 		case err != nil:

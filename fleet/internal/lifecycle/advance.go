@@ -154,7 +154,7 @@ type Outcome struct {
 // one.
 var (
 	// ErrStale: the request was decided on another state. Begin again.
-	ErrStale = errors.New("the placement has changed meanwhile")
+	ErrStale = errors.New("another writer changed the placement")
 	// ErrOutdated: the run was decided on another [State.Version]. Decide again.
 	ErrOutdated = errors.New("a run of the placement was created, ended or deleted since that was decided")
 	// ErrNotFound: the placement does not know the run or the snapshot, or has forgotten it.
@@ -354,5 +354,5 @@ func (s *State) SelectionIndex(policy string) int {
 
 // refuse returns the error for an impossible rollback.
 func refuse(run, why string) error {
-	return fmt.Errorf("run %s cannot be taken back: %s: %w", run, cmp.Or(why, "no reason is known"), ErrRefused)
+	return fmt.Errorf("run %s cannot be rolled back: %s: %w", run, cmp.Or(why, "no reason is known"), ErrRefused)
 }

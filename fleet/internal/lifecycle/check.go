@@ -109,7 +109,7 @@ func (s *State) wrongQueue() string {
 		}
 	}
 	if b := s.Rollback; b != nil && s.Deleting == nil && !seen[b.UID] {
-		return fmt.Sprintf("run %s is to take back run %s and does not stand in the queue", b.Run, b.OfRun)
+		return fmt.Sprintf("run %s should roll back run %s and is not in the queue", b.Run, b.OfRun)
 	}
 	return ""
 }
@@ -119,9 +119,9 @@ func (s *State) wrongRollback() string {
 	if b := s.Rollback; b != nil {
 		switch {
 		case b.UID == "" || b.Run == "" || b.Of == "" || b.UID == b.Of:
-			return fmt.Sprintf("run %q with UID %q is to take back the one with UID %q", b.Run, b.UID, b.Of)
+			return fmt.Sprintf("run %q with UID %q rolls back the run with UID %q", b.Run, b.UID, b.Of)
 		case s.entry(b.UID) != nil:
-			return fmt.Sprintf("run %s takes back run %s, and is to be admitted for that", b.Run, b.OfRun)
+			return fmt.Sprintf("run %s rolls back run %s, and must be admitted for that", b.Run, b.OfRun)
 		}
 	}
 	if b := s.Base; b != nil {

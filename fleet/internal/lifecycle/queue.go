@@ -123,7 +123,7 @@ func (in RunAdmitted) advance(m *machine) error {
 	if b := m.Rollback; b != nil && b.UID == in.UID {
 		m.Rollback = nil
 		m.note(b.Of, b.Run, "")
-		message = "takes back run " + b.OfRun + ": " + b.RollbackRequest.Message
+		message = "rolls back run " + b.OfRun + ": " + b.RollbackRequest.Message
 	}
 	m.emit(stages.Event{
 		Type: stages.RunCreated, Run: in.Run, Index: &in.Index, Digest: in.Plan, Count: in.Count, By: in.By, Message: message,

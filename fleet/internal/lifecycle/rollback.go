@@ -115,21 +115,32 @@ func (m *machine) reserve(uid, run, name string, u stages.RollbackRequest) error
 	return nil
 }
 
+// rollOut is the remedy if a run cannot be rolled back.
+const rollOut = "roll out the snapshot that the clusters should have, by a run with its index"
+
+// NoBase is the reason why no ended run can be rolled back, with the remedy.
+const NoBase = "the revisions that the clusters had before it are not known, because a run without a rollback, for example the eviction of a drain, has changed them since or a run was deleted: " + rollOut
+
+// OtherBase returns the reason why only run can be rolled back, with the remedy.
+func OtherBase(run string) string {
+	return "run " + run + " has changed clusters since: roll that run back first, or " + rollOut
+}
+
 // rollbackRefusal returns the reason why a run that has ended cannot be rolled back, or "".
 func (s *State) rollbackRefusal(uid string, r *Result) string {
 	switch {
 	case r.TakesBack != "":
-		return "it takes back run " + r.TakesBack + " itself: take that back once more, or roll out the snapshot that is to be there"
+		return "it rolls back run " + r.TakesBack + " itself: roll that run back once more, or " + rollOut
 	case r.NoRollback:
-		return "its strategy has no rollback: roll out the snapshot that is to be there, in a run of its own"
+		return "its strategy has no rollback: " + rollOut
 	case s.Deleting != nil:
 		return "the placement is being deleted"
 	case s.Rollback != nil:
-		return "run " + s.Rollback.OfRun + " is about to be"
+		return "run " + s.Rollback.OfRun + " is about to be rolled back: wait for the end of that rollback"
 	case s.Base == nil:
-		return "what the clusters had before it is not known: a run has changed them since, or was deleted"
+		return NoBase
 	case s.Base.UID != uid:
-		return "run " + s.Base.Run + " has changed clusters since: take that back, or roll out the snapshot that is to be there"
+		return OtherBase(s.Base.Run)
 	case r.Changed == 0:
 		return "it has not changed any cluster"
 	default:
@@ -142,7 +153,7 @@ func (m *machine) busy() string {
 	if m.Queue.Active == nil {
 		return ""
 	}
-	return "run " + m.Queue.Active.Run + " has placement " + m.facts.Spec.Name + ": take that back, or wait until it has ended"
+	return "run " + m.Queue.Active.Run + " has placement " + m.facts.Spec.Name + ": roll that run back, or wait until it has ended"
 }
 
 // owesRollback reports whether the failed run requests a rollback that is neither recorded nor

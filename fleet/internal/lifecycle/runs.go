@@ -25,7 +25,7 @@ func (in RunEnded) advance(m *machine) error {
 		return err
 	}
 	if f.Found != Present || f.Epoch != in.Epoch {
-		return fmt.Errorf("run %s has ended at epoch %d, and another engine has it by now: %w", in.Run, in.Epoch, ErrFenced)
+		return fmt.Errorf("run %s has ended at epoch %d, and another engine has it now: %w", in.Run, in.Epoch, ErrFenced)
 	}
 	r := m.entry(in.UID)
 	if r == nil || r.Ended == in.Result.State && !m.owesRollback(in.UID, &in.Result) {

@@ -13,7 +13,7 @@ import (
 
 // errLedgerMoved reports that another writer replaced the ledger. Everything that was read since
 // the last read of the ledger must be read again.
-var errLedgerMoved = fmt.Errorf("the ledger was written by another client meanwhile: %w", backend.ErrConflict)
+var errLedgerMoved = fmt.Errorf("another client changed the ledger: %w", backend.ErrConflict)
 
 // ledgerAt is the ledger on a member, with the preconditions of its next write.
 type ledgerAt struct {

@@ -104,7 +104,7 @@ func (pl *Planner) Take(ctx context.Context, rec *record.Placement, d *Draft) er
 		case rec.UID == uid && ok && last.Index == d.Frozen.Index && holdsSame(&last, &d.Frozen.Snapshot):
 			return nil
 		case rec.UID != uid || rec.NextIndex != d.Frozen.Index:
-			return fmt.Errorf("placement %s: another snapshot was taken meanwhile: try again: %w", rec.Placement.Name, backend.ErrConflict)
+			return fmt.Errorf("placement %s: another snapshot was taken at the same time: try again: %w", rec.Placement.Name, backend.ErrConflict)
 		}
 	}
 }

@@ -19,7 +19,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 		return nil, err
 	}
 	if len(s.Plan.Strategy.Removal.Only) > 0 {
-		return nil, errors.New("it evicts clusters, and what it did not clean the next run does, or another eviction")
+		return nil, errors.New("it evicts clusters, and the next run or another eviction cleans the remaining clusters")
 	}
 	inventory, err := pl.state.Inventory(ctx)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // DraftRollback plans the rollback of a run as if that run had ended now.
 func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *state.RunStatus) (*Draft, error) {
 	if base == nil || base.UID != s.Run.UID {
-		return nil, fmt.Errorf("what the clusters had before run %s is not known: %w", s.Run.Name, backend.ErrPermanent)
+		return nil, fmt.Errorf("run %s cannot be rolled back: %s: %w", s.Run.Name, unknownBefore(base), backend.ErrPermanent)
 	}
 	previous, err := pl.hadBefore(ctx, rec, base, s)
 	if err != nil {
@@ -41,6 +41,15 @@ func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, bas
 		return nil, nothingToTakeBack(d.Plan.Rollback, known.RolledBackBy)
 	}
 	return d, pl.preflightRollback(ctx, d)
+}
+
+// unknownBefore returns the reason why the bindings from before a run are unknown, with the remedy.
+// base is the bindings from before another run, or nil.
+func unknownBefore(base *lifecycle.Base) string {
+	if base == nil {
+		return lifecycle.NoBase
+	}
+	return lifecycle.OtherBase(base.Run)
 }
 
 func (pl *Planner) preflightRollback(ctx context.Context, d *Draft) error {
@@ -66,11 +75,11 @@ func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
 	why := "every cluster has what it had before run " + b.Run
 	switch {
 	case len(b.Kept) == 0 && undone != "":
-		why += ", which run " + undone + " took back"
+		why += ", because run " + undone + " rolled it back"
 	case len(b.Kept) > 0:
 		var all []string
 		for _, k := range b.Kept {
-			all = append(all, fmt.Sprintf("%d stay as they are: %s", k.Count, k.Reason))
+			all = append(all, fmt.Sprintf("%d keep their revision: %s", k.Count, k.Reason))
 		}
 		why = "of the clusters that run " + b.Run + " may have changed " + strings.Join(all, "; ")
 	}

@@ -23,7 +23,7 @@ func (w *Revisions) Of(cluster string) *member.Revision { return cmp.Or(w.varian
 func (pl *Planner) Want(ctx context.Context, rec *record.Placement, index *int, clusters []placement.Cluster) (*Revisions, error) {
 	last, ok := rec.Latest()
 	if index == nil && !ok {
-		return nil, errdef.NotFound(errdef.Snapshot, "of placement "+rec.Placement.Name, "take one with Capture")
+		return nil, errdef.NotFound(errdef.Snapshot, "of placement "+rec.Placement.Name, "take a snapshot first")
 	}
 	if index == nil {
 		index = &last.Index

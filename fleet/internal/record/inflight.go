@@ -166,7 +166,7 @@ func (p *InFlightPages) Read(ctx context.Context, rec *Run) (err error) {
 	}
 	if len(rec.InFlight.Waiting) > 0 {
 		if err := p.waiting.read(ctx, p.Store, p.Key(""), rec.InFlight.Waiting); err != nil {
-			return fmt.Errorf("those that wait: %w", err)
+			return fmt.Errorf("waiting clusters: %w", err)
 		}
 		run.Form(runstate.Key{}).Waiting = slices.DeleteFunc(slices.Concat(p.waiting.saved...), isHole)
 	}

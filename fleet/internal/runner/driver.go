@@ -347,7 +347,7 @@ func (d *driver) resolve(ctx context.Context) error {
 	}
 	pages := record.InFlightPages{Store: d.e.store, UID: rec.Run.UID, None: d.pages.None, Tries: d.pages.Tries}
 	if err = pages.Read(ctx, rec); state.IsNotFound(err) {
-		return fmt.Errorf("run %s was saved meanwhile: %w: %s", d.name, backend.ErrConflict, err.Error())
+		return fmt.Errorf("another writer saved run %s: %w: %s", d.name, backend.ErrConflict, err.Error())
 	}
 	if err != nil {
 		return err

@@ -276,7 +276,7 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 		return false
 	case held:
 		w.send(ctx, w.failure(backend.Proof{}, fmt.Errorf("%w, although this engine has the run: "+
-			"where the engine's store was restored, delete ConfigMap %s/%s on the cluster", err, member.LedgerNamespace, w.a.Placement)))
+			"if the engine's store was restored from a backup, delete ConfigMap %s/%s on the cluster", err, member.LedgerNamespace, w.a.Placement)))
 		return true
 	}
 	select {

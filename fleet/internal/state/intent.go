@@ -91,7 +91,7 @@ func (c collector) isLost(ctx context.Context, b *RunIntent) (lost bool, err err
 // ErrIncomplete matches the error of a run that was recorded and never admitted, if a collection
 // has deleted some of its data since. Its creator died before it stored that data again, so
 // CreateRun has never returned the run.
-var ErrIncomplete = errors.New("the run was never admitted, and what was stored for it is gone")
+var ErrIncomplete = errors.New("the run was never admitted, and its records are deleted")
 
 // Abandon drops a run that cannot be admitted, unless the engine that created it has admitted it
 // since. Other engines then find that the run is retired.

@@ -35,7 +35,7 @@ func decodePlacement(name string, rec backend.Record) (*record.Placement, error)
 
 // storedPlacement reads the record of a placement.
 func (st *State) storedPlacement(ctx context.Context, name string) (backend.Record, error) {
-	missing := errdef.NotFound(errdef.Placement, name, "declare it with PutPlacement")
+	missing := errdef.NotFound(errdef.Placement, name, "declare it first")
 	if len(problems.Name(nil, name)) > 0 {
 		return backend.Record{}, missing
 	}

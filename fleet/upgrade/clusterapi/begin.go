@@ -19,7 +19,7 @@ import (
 const rounds = 8
 
 // errMoved reports that an object was written since it was read.
-var errMoved = errors.New("it was changed meanwhile")
+var errMoved = errors.New("another client changed it")
 
 // Begin writes the goal of the change to the Cluster, or to the objects that create its machines.
 // See [upgrade.Provider] and the package comment.

@@ -65,7 +65,7 @@ func (l layout) reference(r tree, namespace, given string) (snapshot.ID, error) 
 		}
 		id.Group, id.Version = gv.Group, gv.Version
 		if ns := text(r, "namespace"); ns != "" && ns != namespace {
-			return snapshot.ID{}, fmt.Errorf("a reference names namespace %q, it must be that of the cluster, %q: %w", quoted(r, "namespace"), namespace, backend.ErrPermanent)
+			return snapshot.ID{}, fmt.Errorf("a reference names namespace %q, it must be the namespace of the cluster, %q: %w", quoted(r, "namespace"), namespace, backend.ErrPermanent)
 		}
 	}
 	if id.Group == "" || id.Kind == "" || id.Name == "" {

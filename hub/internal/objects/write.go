@@ -48,7 +48,7 @@ func (c *Client) become(ctx context.Context, gvr schema.GroupVersionResource, ob
 }
 
 func goneMeanwhile(obj *unstructured.Unstructured) error {
-	return fmt.Errorf("%s was deleted meanwhile: %w", obj.GetName(), backend.ErrConflict)
+	return fmt.Errorf("another client deleted %s: %w", obj.GetName(), backend.ErrConflict)
 }
 
 // Settled maps the errors of a write that another client may have overtaken: a missing object to
@@ -95,7 +95,7 @@ func (c *Client) Recheck(ctx context.Context, gvr schema.GroupVersionResource, o
 		return err
 	}
 	if obj.GetGeneration() != seen || obj.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("%s was changed meanwhile: %w", obj.GetName(), backend.ErrConflict)
+		return fmt.Errorf("another client changed %s: %w", obj.GetName(), backend.ErrConflict)
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func (r *Reconciler) upToDate(ctx context.Context, gvr schema.GroupVersionResour
 		case err != nil:
 			return err
 		case concerns(object, p, k):
-			return fmt.Errorf("%s %s was not seen yet as it is now: %w", object.GetKind(), key, backend.ErrConflict)
+			return fmt.Errorf("the cache does not have the current %s %s yet: %w", object.GetKind(), key, backend.ErrConflict)
 		}
 	}
 	for _, object := range gone {

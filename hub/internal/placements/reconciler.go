@@ -232,7 +232,7 @@ func (r *Reconciler) checkOverrides(ctx context.Context, k api.Key, p fleet.Plac
 	}
 	now, err := r.Overrides.Of(p, k)
 	if err == nil && !reflect.DeepEqual(now, p.Overrides) {
-		err = fmt.Errorf("the overrides of placement %s changed meanwhile: %w", k.Name, backend.ErrConflict)
+		err = fmt.Errorf("another client changed the overrides of placement %s: %w", k.Name, backend.ErrConflict)
 	}
 	return err
 }
@@ -547,7 +547,7 @@ func (r *Reconciler) DeclaredAs(ctx context.Context, placement *unstructured.Uns
 	if have, ok := r.putPlacements.Load(api.KeyOf(placement)); ok && reflect.DeepEqual(have, now) {
 		return nil
 	}
-	return fmt.Errorf("placement %s is not declared yet as it is now: %w", placement.GetName(), backend.ErrConflict)
+	return fmt.Errorf("the current placement %s is not declared yet: %w", placement.GetName(), backend.ErrConflict)
 }
 
 // enqueueRuns enqueues the runs of a placement that have not begun.

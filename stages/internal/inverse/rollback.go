@@ -22,7 +22,7 @@ type Changed struct {
 // calls it.
 func Plan(p *stages.Plan, name, uid string, changed []Changed, previous map[string]stages.Previous) (*stages.Plan, error) {
 	if p.Rollback != nil {
-		return nil, fmt.Errorf("run %s takes back what run %s brought, and is not taken back itself: roll out the snapshot that is to be there", name, p.Rollback.Run)
+		return nil, fmt.Errorf("run %s rolls back run %s, and cannot be rolled back itself: roll out the snapshot that the clusters should have, by a run with its index", name, p.Rollback.Run)
 	}
 	if p.Strategy.Rollback == nil {
 		return nil, fmt.Errorf("run %s: %s", name, values.NoRollback)

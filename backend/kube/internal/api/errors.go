@@ -162,7 +162,7 @@ func refused(err error, status metav1.Status) bool {
 }
 
 // ErrNoServer is transient.
-var ErrNoServer = errors.New("the address does not lead to an API server at present: it answers 404 for what every API server has")
+var ErrNoServer = errors.New("the address does not lead to an API server at present: it answers 404 for a path that every API server serves")
 
 // StatusOf returns the answer of an API server, if err contains one.
 func StatusOf(err error) (metav1.Status, bool) {

@@ -39,7 +39,7 @@ func TestTheCompatibilitySettingOfTheCommand(t *testing.T) {
 		t.Errorf("the definition shows %q: %v", out, err)
 	}
 	ends(cli.ExitFailed, serve, "compatibility: 2025-07\n", "is installed for v0.18")
-	ends(cli.ExitFailed, install, "the definitions on the server are those of compatibility v0.18: name that setting to keep them, or 2025-07 to replace them")
+	ends(cli.ExitFailed, install, "the definitions on the server have the compatibility v0.18: name that setting to keep them, or 2025-07 to replace them")
 	ends(cli.ExitDone, append(install, "--compatibility", "v0.18"))
 	ends(cli.ExitDone, append(install, "--compatibility", "2025-07"), "the definitions change from compatibility v0.18 to 2025-07")
 }

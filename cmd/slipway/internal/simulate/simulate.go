@@ -31,9 +31,9 @@ func New(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "simulate FILE",
 		Short: "Carry out the scenario of a file in virtual time, and say when the run would end",
-		Long: "Carry out the scenario of a file, or of the standard input where FILE is -, in virtual time: by the rules of the\n" +
+		Long: "Carry out the scenario of a file, or of the standard input if FILE is -, in virtual time: by the rules of the\n" +
 			"engine, without clusters. The fields of a scenario are documented in package formats/scenario.\n\n" +
-			"The exit code is 0 where the simulation came to its end, whatever that is, and 1 for a scenario with errors.",
+			"The exit code is 0 if the simulation has ended, in any state of the run, and 1 if the scenario has errors.",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"text", cli.JSON, "timeline", "svg"}, output) {

@@ -21,13 +21,13 @@ func printText(o *cli.Options, events []simulate.Event, end *simulate.End) {
 	switch back := end.Back; {
 	case back == nil:
 	case back.Plan == nil:
-		_ = o.Said("\nIt is not taken back: %s", back.Refused)
+		_ = o.Said("\nIt is not rolled back: %s", back.Refused)
 	default:
 		goes := cli.Planned(back.Plan)
 		goes.Narrow = 0
-		_ = o.Section(fmt.Sprintf("%s takes back what %s brought", simulate.BackName, back.Plan.Rollback.Run), goes)
+		_ = o.Section(fmt.Sprintf("%s rolls back %s", simulate.BackName, back.Plan.Rollback.Run), goes)
 		for _, k := range back.Plan.Rollback.Kept {
-			_ = o.Said("clusters that stay as they are: %d, %s", k.Count, k.Reason)
+			_ = o.Said("clusters that keep their revision: %d, %s", k.Count, k.Reason)
 		}
 		printOutcome(o, simulate.BackName, &back.End)
 	}
