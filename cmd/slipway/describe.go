@@ -199,7 +199,7 @@ func (o *options) showRequest(ctx context.Context, c call, r approval.Request) e
 
 // newExplain explains the waiting of a run, or the state of one of its clusters.
 func newExplain(o *options) *cobra.Command {
-	return o.reading("explain RUN [CLUSTER]", "Explain what a run waits for, or what a cluster of it has come to and waits for",
+	return o.reading("explain RUN [CLUSTER]", "Explain the state of a run, or of a cluster in it, and what it waits for",
 		"slipway explain web-v2\nslipway explain web-v2 eu-1", func(ctx context.Context, c call) error {
 			run := c.run()
 			if len(c.args) == 1 {

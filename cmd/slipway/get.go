@@ -174,7 +174,7 @@ func (g *getter) list(ctx context.Context, c call, name string, names ...string)
 	case g.placement != "" && g.run != "":
 		return nil, cli.Usagef("--placement and --run are both set: want one of them")
 	case i < 0:
-		return nil, cli.Usagef("--%s is set: %s are not listed by that", flag, strings.TrimSuffix(name, "s")+"s")
+		return nil, cli.Usagef("--%s: leave it out, because %s cannot be filtered by it", flag, strings.TrimSuffix(name, "s")+"s")
 	}
 	k := kinds[i]
 	l := &cli.List{Kind: k.name, Columns: k.columns, Narrow: k.narrow}

@@ -46,7 +46,7 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 var release string
 
 func newVersion(o *options) *cobra.Command {
-	return &cobra.Command{Use: "version", Short: "Show which version this is, and of which Go", RunE: func(*cobra.Command, []string) error {
+	return &cobra.Command{Use: "version", Short: "Show the version of the command and of Go", RunE: func(*cobra.Command, []string) error {
 		info, _ := debug.ReadBuildInfo() // set in a program that is built from modules
 		return o.Said("slipway %s %s", cmp.Or(release, info.Main.Version), info.GoVersion)
 	}}

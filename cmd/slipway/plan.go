@@ -29,9 +29,10 @@ type specOptions struct {
 }
 
 func (s *specOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON: a value of the library or a ClusterStagedUpdateStrategy; on a hub also the name of a strategy that is there")
+	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON: a value of the library or a ClusterStagedUpdateStrategy; on a hub also the name of a strategy object")
 	_ = cmd.MarkFlagFilename("strategy", "yaml", "yml", "json")
-	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; without it what the source holds now")
+	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; default a new snapshot of the objects as they are now")
+	cmd.Flags().Lookup("index").DefValue = "0" // help shows no -1
 }
 
 // at returns the index of the snapshot, nil if none is named.
@@ -52,7 +53,10 @@ func (s *specOptions) spec(c call, name string) (fleet.RunSpec, error) {
 		spec.Strategy.Name = s.strategy
 		return spec, nil
 	}
-	return spec, cli.ReadStrategy(s.strategy, &spec)
+	if err := cli.ReadStrategy(s.strategy, &spec); err != nil {
+		return spec, fmt.Errorf("--strategy: %w", err)
+	}
+	return spec, nil
 }
 
 func newPreview(o *options) *cobra.Command {
@@ -141,7 +145,7 @@ func newPreviewSelection(o *options) *cobra.Command {
 			if file != "" {
 				var err error
 				if policy, err = cli.ReadPolicy(file); err != nil {
-					return err
+					return fmt.Errorf("--policy: %w", err)
 				}
 			}
 			r, err := c.Placement(c.args[0]).PreviewResolve(ctx, policy)
@@ -186,7 +190,8 @@ func newDrift(o *options) *cobra.Command {
 		})
 	driftcmd.AddFiles(cmd, &o.Options)
 	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
-	cmd.Flags().IntVar(&s.index, "index", -1, "compare with this snapshot instead of what each cluster was brought to")
+	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot to compare with; default the current revision of each cluster")
+	cmd.Flags().Lookup("index").DefValue = "0" // help shows no -1
 	return cmd
 }
 

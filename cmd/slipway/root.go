@@ -70,9 +70,9 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	kube := hubtarget.NewFlags(&o.target)
 	kube.AddFlags(flags)
 	flags.StringVarP(&o.Output, "output", "o", cli.Table, "table, wide, json, yaml or name")
-	flags.StringVar(&o.As, "as", "", "identity that asks, without it the user of the system; on a hub the user to impersonate")
+	flags.StringVar(&o.As, "as", "", "identity of the requester, default the user of the system; on a hub the user to impersonate")
 	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that --as names")
-	flags.DurationVar(&o.Timeout, "timeout", 0, "how long the command may take, as in 90s or 1h; 0 is without end")
+	flags.DurationVar(&o.Timeout, "timeout", 0, "how long the command may take, for example 90s or 1h; 0 is without limit")
 	if name == pluginAMC {
 		root.Use, root.Short = "amc", "Read the members of a hub, and direct the workflows of its applications"
 		amc.Complete(root, &o.Options, &o.target, kube)
@@ -87,12 +87,12 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	}
 	group("Rollouts:", append(newRunVerbs(o), newCreate(o), newCatchUp(o), newRollback(o), newWait(o), newWatch(o), newSet(o), newDelete(o))...)
 	group("Approvals:", newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject))
-	group("What there is:", newGet(o), newDescribe(o), newHistory(o), newExplain(o), newTimeline(o), newLeases(o))
-	group("What would be:", newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o), newForecast(o))
+	group("State:", newGet(o), newDescribe(o), newHistory(o), newExplain(o), newTimeline(o), newLeases(o))
+	group("Previews:", newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o), newForecast(o))
 	group("Members of a hub:", newDrains(o)...)
 	unused := []string{"store", "source", "server", "token-file"}
 	group("Engines and hubs:", append(cli.Without(unused, hubverbs.New(&o.Options, kube), hubverbs.NewMigrate(&o.Options, kube)), newServe(o))...)
-	group("In the words of other systems:", append(azure.Commands(&o.Options), workflow.New(&o.Options, &o.target, kube), amc.New(&o.Options, &o.target, kube))...)
+	group("Verbs of other systems:", append(azure.Commands(&o.Options), workflow.New(&o.Options, &o.target, kube), amc.New(&o.Options, &o.target, kube))...)
 	unused = append(unused, "clusters")
 	group("Without an engine:", cli.Without(unused, demo.New(&o.Options), simulate.New(&o.Options), storefile.New(&o.Options))...)
 	root.AddCommand(newVersion(o))
@@ -212,7 +212,7 @@ func nothingGoesOn(c call) error {
 	if c.Live {
 		return nil
 	}
-	return errors.New("nothing goes on here: no program holds the file of the store; slipway serve runs an engine on it")
+	return errors.New("no engine runs on the store, so that nothing would change: start one with slipway serve")
 }
 
 // runName returns the name of a run that is given as NAME or run/NAME.

@@ -41,7 +41,7 @@ func newCreate(o *options) *cobra.Command {
 	run.ValidArgsFunction = cobra.NoFileCompletions // a new name
 	s.flags(run)
 	run.Flags().StringVar(&placed, "placement", "", "placement that is rolled out")
-	run.Flags().StringVar(&title, "title", "", "title, for people")
+	run.Flags().StringVar(&title, "title", "", "title, for people; a hub does not take it")
 	return cli.Group("create", "Create a run", run)
 }
 
@@ -93,8 +93,8 @@ var runVerbs = []struct {
 		},
 	},
 	{
-		verb: stages.Retry, short: "Try again what failed or was skipped in the current stage", example: "slipway retry web-v2 --only failed",
-		flag: "only", usage: "failed or skipped; both where it is not set",
+		verb: stages.Retry, short: "Retry the failed and the skipped clusters of the current stage", example: "slipway retry web-v2 --only failed",
+		flag: "only", usage: "failed or skipped; default both",
 		read: func(value string, to *stages.Command) (known bool) {
 			to.Only, known = map[string]stages.Only{"": "", "failed": stages.OnlyFailed, "skipped": stages.OnlySkipped}[value]
 			return known
@@ -115,7 +115,7 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 				run := c.run()
 				return o.recorded(c, c.Run(run).Command(ctx, command), "run/"+run, "%s is recorded", name)
 			})
-		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded")
+		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded; a hub does not take it")
 		if v.flag != "" {
 			cmd.Flags().StringVar(&value, v.flag, "", v.usage)
 		}
@@ -127,7 +127,7 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 func newRollback(o *options) *cobra.Command {
 	var opts fleet.RollbackOptions
 	var preview bool
-	cmd := o.command("rollback RUN", "Roll back what a run brought to the clusters",
+	cmd := o.command("rollback RUN", "Roll back a run: return its clusters to their earlier revisions",
 		"slipway rollback web-v2 --preview\nslipway rollback web-v2 --name web-v2-back --reason \"errors on eu-1\"",
 		func(ctx context.Context, c call) error {
 			run := c.run()
@@ -141,8 +141,8 @@ func newRollback(o *options) *cobra.Command {
 			return o.recorded(c, err, "run/"+name, "it rolls back %s", run)
 		}, &preview)
 	cmd.Flags().BoolVar(&preview, "preview", false, "show the plan of the rollback; nothing is written")
-	cmd.Flags().StringVar(&opts.Name, "name", "", "name of the run that rolls back")
-	cmd.Flags().StringVar(&opts.Reason, "reason", "", "reason, which is recorded")
+	cmd.Flags().StringVar(&opts.Name, "name", "", "name of the rollback run; a hub does not take it and chooses RUN-rollback")
+	cmd.Flags().StringVar(&opts.Reason, "reason", "", "reason, which is recorded; a hub does not take it")
 	return cmd
 }
 
@@ -172,7 +172,7 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 			return o.recorded(c, err, "approval/"+r.Name, "%s%s is recorded", use, by)
 		})
 	cmd.Flags().StringVar(&comment, "comment", "", "comment, which is recorded")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask, on a terminal, whether what is shown is meant")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for a confirmation on a terminal")
 	return cmd
 }
 
@@ -219,16 +219,16 @@ func newDrains(o *options) []*cobra.Command {
 		})
 	}
 	return []*cobra.Command{
-		verb("cordon", "Have no further placement pick a member of a hub", "cordoned", (*hubapi.Hub).Cordon),
+		verb("cordon", "Keep further placements off a member of a hub", "cordoned", (*hubapi.Hub).Cordon),
 		verb("uncordon", "Let placements pick a member of a hub again", "uncordoned", (*hubapi.Hub).Uncordon),
-		verb("drain", "Cordon a member of a hub, and evict placements from it", "drained", func(h *hubapi.Hub, ctx context.Context, cluster string) error {
+		verb("drain", "Cordon a member of a hub, and evict every ClusterResourcePlacement from it; a ResourcePlacement that stays is an error", "drained", func(h *hubapi.Hub, ctx context.Context, cluster string) error {
 			return h.Drain(ctx, cluster, func(placed, answer string) { _ = o.Recorded("placement/"+placed, "evicted: %s", answer) })
 		}),
 	}
 }
 
 func newSet(o *options) *cobra.Command {
-	return cli.Group("set", "Set how many clusters may be in flight together", o.writing("cap NAME LIMIT", "Declare a cap, or change its limit; 0 lets nothing more start",
+	return cli.Group("set", "Set how many clusters may be in flight together", o.writing("cap NAME LIMIT", "Declare a cap, or change its limit; with 0 no further cluster starts",
 		"slipway set cap production 10", func(ctx context.Context, c call) error {
 			limit, err := strconv.Atoi(c.args[1])
 			if err != nil {
@@ -255,13 +255,13 @@ func newDelete(o *options) *cobra.Command {
 				return o.Recorded(kind+"/"+name, "%s", done)
 			})
 	}
-	placement := kind("placement", "Delete a placement, and what it brought to clusters", "an engine deletes it",
+	placement := kind("placement", "Delete a placement, and its objects on the clusters", "an engine deletes it",
 		func(c call, ctx context.Context, name string) error { return c.Placement(name).Delete(ctx, placed) })
 	placement.Flags().StringVar((*string)(&placed.Policy), "policy", "",
-		"what becomes of the objects on the clusters: DeleteCreated, Delete or Abandon; that of the placement where it is not set")
+		"what happens to the objects on the clusters: DeleteCreated, Delete or Abandon; default the policy of the placement")
 	run := kind("run", "Delete a run with its events", "deleted",
 		func(c call, ctx context.Context, name string) error { return c.Run(name).Delete(ctx, force) })
-	run.Flags().BoolVar(&force, "force", false, "delete a run that goes on, too: what is in flight is left as it is")
+	run.Flags().BoolVar(&force, "force", false, "also delete a run that has not ended; clusters in flight keep their current state")
 	return cli.Group("delete", "Delete a placement, a run, a cap, or the record of a deletion", placement, run,
 		kind("cap", "Delete a cap that no run holds or waits for", "deleted", call.DeleteCap),
 		kind("deletion", "Forget how the deletion of a placement ended", "deleted",

@@ -74,8 +74,8 @@ func newServe(o *options) *cobra.Command {
 	}
 	o.target.Measures.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&play, "demo", false, "drive the runs of the demo that has the same database in --data")
-	cmd.Flags().StringVar(&listen, "listen", "unix", "unix, for a socket that is found through the file, where the store is one, or an ADDRESS as in localhost:8080, which needs --token-file")
-	cmd.Flags().StringVar(&cert, "tls-cert", "", "file of the certificate, with those that it is signed by, that --listen ADDRESS is served with")
+	cmd.Flags().StringVar(&listen, "listen", "unix", "unix, a socket that other commands find by the file of the store; or an ADDRESS such as localhost:8080, which needs --token-file")
+	cmd.Flags().StringVar(&cert, "tls-cert", "", "file of the certificate chain for --listen ADDRESS")
 	cmd.Flags().StringVar(&key, "tls-key", "", "file of the key of --tls-cert")
 	return cmd
 }
@@ -85,7 +85,7 @@ func (o *options) checkServe(play bool) error {
 	shared := target.InDatabase(o.target.Store)
 	switch {
 	case o.target.Store == "":
-		return cli.Usagef("--store is not set: it names the file of the store, or a database, which is made ready if it is not")
+		return cli.Usagef("--store is not set: it names the file of the store, which is created if it is missing, or a PostgreSQL database")
 	case o.Timeout != 0:
 		return cli.Usagef("--timeout: want none: serve ends when it is interrupted")
 	case play && (!shared || o.target.Clusters != ""):

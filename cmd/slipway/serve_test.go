@@ -305,8 +305,8 @@ func TestWaitEndsAsTheRunDoes(t *testing.T) {
 
 func TestOnAFileThatNoProgramHoldsNothingIsFollowed(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitFailed, "get runs --watch", "shop-2", "nothing goes on here")
-	v.shows(cli.ExitFailed, "history run/shop-2 --follow", "ApprovalRequested", "nothing goes on here")
+	v.shows(cli.ExitFailed, "get runs --watch", "shop-2", "no engine runs on the store")
+	v.shows(cli.ExitFailed, "history run/shop-2 --follow", "ApprovalRequested", "no engine runs on the store")
 }
 
 func TestWhatIsFollowedIsALineForEachEvent(t *testing.T) {

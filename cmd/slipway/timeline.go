@@ -18,7 +18,7 @@ var drawn = []string{"text", "svg"}
 // newTimeline draws a run.
 func newTimeline(o *options) *cobra.Command {
 	var width int
-	cmd := o.reading("timeline RUN [-o text|svg]", "Draw a run over time, and what is still to come of one that goes on",
+	cmd := o.reading("timeline RUN [-o text|svg]", "Draw a run over time, with its forecast if it has not ended",
 		"slipway timeline web-v2 -o svg > web-v2.svg", func(ctx context.Context, c call) error {
 			return o.drawRun(ctx, c, c.run(), fleet.Assumptions{}, width)
 		}, append(drawn, cli.Table)...)
@@ -30,7 +30,7 @@ func newTimeline(o *options) *cobra.Command {
 func newForecast(o *options) *cobra.Command {
 	var s specOptions
 	var a fleet.Assumptions
-	cmd := o.reading("forecast RUN | PLACEMENT --strategy FILE [-o text|svg]", "Forecast when a run ends, or when one would that there is not yet; nothing is written",
+	cmd := o.reading("forecast RUN | PLACEMENT --strategy FILE [-o text|svg]", "Forecast when a run ends, or a run that does not exist yet; nothing is written",
 		"slipway forecast web-v2\nslipway forecast web --strategy strategy.yaml --approve-after 30m -o text", func(ctx context.Context, c call) (err error) {
 			asPicture := slices.Contains(drawn, o.Output)
 			var f fleet.Forecast
@@ -54,8 +54,8 @@ func newForecast(o *options) *cobra.Command {
 			return o.printForecast(f)
 		}, append(cli.Formats(), drawn...)...)
 	s.flags(cmd)
-	cmd.Flags().DurationVar(&a.Take, "take", 0, "how long a cluster needs of which nothing is known; 1m where it is not set")
-	cmd.Flags().DurationVar(&a.Approve, "approve-after", 0, "how long people take to approve; a negative time is never")
+	cmd.Flags().DurationVar(&a.Take, "take", 0, "assumed duration of a cluster without history; default 1m")
+	cmd.Flags().DurationVar(&a.Approve, "approve-after", 0, "assumed time until people approve; negative is never")
 	return cmd
 }
 
@@ -77,7 +77,7 @@ func (o *options) printForecast(f fleet.Forecast) error {
 	if !f.Ends.After(f.Now) {
 		return o.Said("the run has ended %s as %s", cli.Cell(f.Ends), f.End.State)
 	}
-	return o.Said("the run ends %s as %s, %s from %s on", cli.Cell(f.Ends), f.End.State, f.Ends.Sub(f.Now).Round(time.Second), cli.Cell(f.Now))
+	return o.Said("the run ends %s as %s, in %s", cli.Cell(f.Ends), f.End.State, f.Ends.Sub(f.Now).Round(time.Second))
 }
 
 // drawRun draws the past of a run, and its expected future under assumptions.

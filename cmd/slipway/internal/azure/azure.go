@@ -93,7 +93,7 @@ func flags() map[string]flag {
 		"stages":               {"", "JSON file with the stages", "", "", ""},
 		"upgrade-type":         {"", "Full, ControlPlaneOnly or NodeImageOnly", "", "", ""},
 		"kubernetes-version":   {"", "version to go to; not with NodeImageOnly", "", version, wantVersion},
-		"node-image-selection": {"", "Latest, Consistent or Custom; Latest where it is not set", "", "", ""},
+		"node-image-selection": {"", "Latest, Consistent or Custom; default Latest", "", "", ""},
 		"node-images":          {"", "images of Custom: IMAGE ...", many, "", ""},
 		"update-strategy-name": {"", "strategy whose stages are copied", "", name, wantName},
 		"speed":                {"", "how many times shorter the waits after stages are", "1", `^[1-9]\d{0,5}$`, "a number from 1 on"},

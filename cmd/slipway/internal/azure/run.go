@@ -132,7 +132,7 @@ func (s *session) showRun(r run) error {
 
 func gateVerbs() []verb {
 	return []verb{
-		{use: "list", short: "List the gates that a run has come to", needs: "name", do: listGates},
+		{use: "list", short: "List the gates that a run has reached", needs: "name", do: listGates},
 		{use: "update", short: "Complete a gate: approve, or end a scheduled start before its time", needs: "name gate-name state", do: updateGate},
 	}
 }

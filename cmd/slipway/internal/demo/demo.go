@@ -57,10 +57,12 @@ func New(o *cli.Options) *cobra.Command {
 		Long: `Play the tutorial of staged update runs: two snapshots, a rollout to three clusters
 with a wait and an approval, and the rollback. Nothing but this command is needed.
 
-With --data the same command goes on after Ctrl-C, a kill or a loss of power, and
-another terminal reaches it meanwhile by --store DIRECTORY/slipway.db, or the URL: to watch,
-and with --approve ask to approve. In a database, every slipway
-serve --demo on it drives the runs, too, and approves.`,
+With --data the same command continues after Ctrl-C, a kill or a loss of power. While it
+runs, another terminal watches it by --store DIRECTORY/slipway.db, or by the URL of the
+database, and approves with --approve ask. In a database, every slipway serve --demo also
+drives the runs, and approves.
+
+The exit code is 4 if a run did not complete or was rolled back.`,
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.data == "" && cmd.Flags().Changed("data") {
@@ -75,10 +77,10 @@ serve --demo on it drives the runs, too, and approves.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "auto",
 		"auto draws on a terminal and prints lines elsewhere, text prints a line for each event, json an object")
-	flags.StringVar(&f.approve, "approve", "auto", "auto, the command approves, or ask, you do")
-	flags.StringVar(&f.dir, "dir", "", "directory whose YAML files are read; those of the tutorial are built in")
-	flags.StringVar(&f.data, "data", "", "directory in which everything is kept, made if it is missing, or postgres://… for a database; without it, all is in memory")
-	flags.DurationVar(&f.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
+	flags.StringVar(&f.approve, "approve", "auto", "auto: the command approves; ask: you approve")
+	flags.StringVar(&f.dir, "dir", "", "directory with other YAML files than those of the tutorial")
+	flags.StringVar(&f.data, "data", "", "directory that keeps everything, created if it is missing, or postgres://… for a database; default: in memory")
+	flags.DurationVar(&f.wait, "wait", 3*time.Second, "duration of every timed wait; 0 keeps the durations of the files")
 	f.measures.AddFlags(flags)
 	flags.DurationVar(&f.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
 	return cmd
@@ -128,7 +130,7 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 		}
 		defer func() { err = errors.Join(err, kept.Close()) }()
 		store, prompt.Elsewhere = kept, o.Name+" approve --store "+file
-		fate = "everything is kept in " + place + ", and the same command goes on"
+		fate = "everything is kept in " + place + ", and the same command continues"
 	}
 	var authority approval.Authority
 	if f.approve == "auto" {

@@ -97,7 +97,7 @@ func TestCtrlCAndTheSameCommandAgain(t *testing.T) {
 	l := newLongPlay(t, "--wait", "1s")
 	p := l.process(t, signalAt{signal: syscall.SIGINT, text: "WaitStarted"})
 	p.want(t, cli.ExitInterrupted, "run example-run is Running in stage staging, 1 of 3 clusters done, waits at staging: timed wait, until ")
-	p.want(t, cli.ExitInterrupted, "; everything is kept in "+l.dir()+", and the same command goes on\n")
+	p.want(t, cli.ExitInterrupted, "; everything is kept in "+l.dir()+", and the same command continues\n")
 	rest := l.process(t, undisturbed)
 	rest.want(t, cli.ExitDone, "")
 	l.ending(t) // nothing was printed twice
@@ -105,7 +105,7 @@ func TestCtrlCAndTheSameCommandAgain(t *testing.T) {
 	if diff := cmp.Diff(wholeStory, story(p.objects(t))); diff != "" {
 		t.Errorf("the story of both (-want +got):\n%s", diff)
 	}
-	for wait, want := range map[string]string{"1s": "# run example-run is Completed", "2s": "# run example-run goes on as it was created, with the --wait and the files of then\n"} {
+	for wait, want := range map[string]string{"1s": "# run example-run is Completed", "2s": "# run example-run continues as it was created, with the --wait and the files of its creation\n"} {
 		text := program(t, append(slices.Clone(l.args), "-o", "text", "--wait", wait)...)
 		out, err := text.CombinedOutput()
 		if err != nil || !strings.HasSuffix(string(out), "example-run-2/member3  key=value1\n") || !strings.Contains(string(out), want) {

@@ -72,7 +72,7 @@ func TestLeavingTheTerminalAndGoingOn(t *testing.T) {
 		joined := strings.ReplaceAll(term.Screen(), "\n", "")
 		for _, want := range []string{
 			"interrupted: run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more",
-			"everything is kept in " + dir + ", and the same command goes on",
+			"everything is kept in " + dir + ", and the same command continues",
 		} {
 			if !strings.Contains(joined, want) {
 				t.Errorf("%s: it is not said that %s:\n%s", key, want, term.Screen())

@@ -162,7 +162,7 @@ func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	spec.Starter = approval.Identity{Name: starter}
 	s, err := t.engine.EnsureRun(ctx, spec)
 	if errors.Is(err, backend.ErrConflict) { // an earlier process had another --wait, or other files
-		t.show.note("run %s goes on as it was created, with the --wait and the files of then", name)
+		t.show.note("run %s continues as it was created, with the --wait and the files of its creation", name)
 		s, err = t.engine.Run(name).Status(ctx)
 	}
 	if err != nil {

@@ -55,11 +55,11 @@ func AddFiles(cmd *cobra.Command, o *cli.Options) {
 		return run(cmd, a)
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.hub, "hub", "", "file with what was asked for; - is the standard input")
-	flags.StringVar(&f.member, "member", "", "file with what is on the member; - is the standard input")
+	flags.StringVar(&f.hub, "hub", "", "file with the objects of the hub; - is the standard input")
+	flags.StringVar(&f.member, "member", "", "file with the objects of the member; - is the standard input")
 	flags.StringVar(&f.crd, "crd", "", "file with definitions of custom resources; those that the other two files hold are known anyway")
 	flags.StringVar((*string)(&f.options.Comparison), "comparison", string(drift.Partial),
-		"PartialComparison counts what the hub's object says, FullComparison what only the member has too")
+		"PartialComparison compares the fields of the hub's objects, FullComparison also the fields that only the member has")
 	flags.StringVar(&f.options.Manager, "manager", "", "field manager that applied the hub's objects; without it the one that applied most of them")
 	flags.StringArrayVar(&f.ignore, "ignore", nil,
 		"pointer to a field that is left out, with all below it; * is any key or index, [name=app] the item with that key")
@@ -89,9 +89,9 @@ func (f *files) check() error {
 	input := slices.DeleteFunc([]string{f.hub, f.member, f.crd}, func(file string) bool { return file != "-" })
 	switch {
 	case f.hub == "":
-		return cli.Usagef("--hub is not set: it names a file with what was asked for")
+		return cli.Usagef("--hub is not set: it names a file with the objects of the hub")
 	case f.member == "":
-		return cli.Usagef("--member is not set: it names a file with what is on the member")
+		return cli.Usagef("--member is not set: it names a file with the objects of the member")
 	case len(input) > 1:
 		return cli.Usagef("the standard input can be one file only")
 	case len(f.ignore) > 0:

@@ -53,7 +53,7 @@ func NewFlags(t *target.Options) *Flags {
 // AddFlags adds the flags.
 func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	f.ConfigFlags.AddFlags(flags)
-	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "objects of all namespaces of a hub, and those of none")
+	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "objects of all namespaces of a hub, and cluster-scoped objects")
 	flags.StringVar(&f.HubNamespace, "hub-namespace", f.HubNamespace, "namespace where a hub keeps its records")
 }
 

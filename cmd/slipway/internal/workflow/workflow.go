@@ -101,7 +101,7 @@ func newVerb(o *options, verb delivery.Verb, short string) *cobra.Command {
 
 // newStatus shows the steps of a workflow.
 func newStatus(o *options) *cobra.Command {
-	const short = "Show what the workflow of an application and its steps have come to"
+	const short = "Show the state of the workflow of an application, and of its steps"
 	return o.verb("status", short, true, func(ctx context.Context, w workflows, r delivery.Request) error {
 		rec, err := w.Last(ctx, r.Namespace, r.Name)
 		if err != nil {
