@@ -20,13 +20,13 @@ func TestAFrameSaysHowFarTheRollbackIs(t *testing.T) {
 	m := s.model(t)
 	why := m.Status.Run.Form(runstate.Key{}).RollbackRequest.Message
 	for want, back := range map[string]fleet.Rollback{
-		"it is going to be rolled back: " + why:                   {},
-		"run back is about to roll it back: " + why:               {By: "back", Pending: true},
-		"run back rolls it back and is Running: " + why:           {By: "back", State: stages.Running},
-		"run back rolls it back and is Stopped: " + why:           {By: "back", State: stages.Stopped},
-		"rolled back by run back: " + why:                         {By: "back", State: stages.Completed},
-		"run back, which rolls it back, is Failed: " + why:        {By: "back", State: stages.Failed},
-		"rolled back by run back, which was deleted: " + why:      {By: "back"},
+		"it is going to be rolled back: " + why:                      {},
+		"run back is about to roll it back: " + why:                  {By: "back", Pending: true},
+		"run back rolls it back and is Running: " + why:              {By: "back", State: stages.Running},
+		"run back rolls it back and is Stopped: " + why:              {By: "back", State: stages.Stopped},
+		"rolled back by run back: " + why:                            {By: "back", State: stages.Completed},
+		"run back, which rolls it back, is Failed: " + why:           {By: "back", State: stages.Failed},
+		"rolled back by run back, which was deleted: " + why:         {By: "back"},
 		"not rolled back: 3 keep their revision: it is irreversible": {Refused: "3 keep their revision: it is irreversible"},
 	} {
 		m.Rollback = back
