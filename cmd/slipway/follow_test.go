@@ -51,7 +51,7 @@ func TestARollbackThatNoEngineDoesIsNotWaitedFor(t *testing.T) {
 	v.shows(cli.ExitDone, "approve shop-2 --as ann")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
 	v.shows(cli.ExitDone, "rollback shop-2 --name back --as ann")
-	v.shows(cli.ExitFailed, "wait shop-2", "no program holds the file")
+	v.shows(cli.ExitFailed, "wait shop-2", "no engine runs on the store")
 	v.shows(cli.ExitDone, "watch shop-2", "RunCompleted")
 	v.shows(cli.ExitDone, "describe run shop-2", "going to be rolled back by run back")
 }

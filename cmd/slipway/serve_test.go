@@ -155,7 +155,7 @@ func TestAServerIsReachedWithAToken(t *testing.T) {
 		{cli.ExitDone, "get runs --store " + v.file + " --token-file " + token, "shop-2"},
 		{cli.ExitFailed, "get runs --server " + address, "a token is missing"},
 		{cli.ExitFailed, "get runs --server " + address + " --token-file " + tokens, "the token and nothing else"},
-		{cli.ExitUsage, "approve shop-2 --as ann --server " + address + " --token-file " + token, "the identity is that of the token"},
+		{cli.ExitUsage, "approve shop-2 --as ann --server " + address + " --token-file " + token, "takes the identity from the token"},
 		{cli.ExitUsage, "get runs --server " + address + " --store " + v.file, "both set"},
 		{cli.ExitUsage, "get runs --server nonsense", "want http://"},
 		{cli.ExitUsage, "get runs --as-group ops --store " + v.file, "without --as"},
@@ -294,7 +294,7 @@ func TestServeMeasuresChecks(t *testing.T) {
 func TestWaitEndsAsTheRunDoes(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "wait shop-1", "run/shop-1: Completed")
-	v.shows(cli.ExitFailed, "wait shop-2", "no program holds the file")
+	v.shows(cli.ExitFailed, "wait shop-2", "no engine runs on the store")
 	v.shows(cli.ExitFailed, "wait other", "other")
 	v.serve()
 	v.shows(cli.ExitTimeout, "wait shop-2 --timeout 50ms", "--timeout has passed")
