@@ -189,7 +189,7 @@ func TestStateRollbackEndsARunThatIsUnderWay(t *testing.T) {
 	s.taken(", beforeStageTasks: [{type: Approval}]", ", rollback: {newClusters: Leave}")
 	s.put("v2")
 	s.run("begun", "state: Rollback")
-	s.comes("csur/NAME-begun", "Initialized", "False", "begin the run with another one")
+	s.comes("csur/NAME-begun", "Initialized", "False", "begin the run with another state")
 	s.run("b", "")
 	s.comes("csur/NAME-b", "Progressing", "False", "UpdateRunWaiting")
 	s.patch("csur/NAME-b", `{spec: {state: Rollback}}`)

@@ -84,7 +84,7 @@ func TestProblemsOfRollbacks(t *testing.T) {
 	problems(t, "clusters: [{name: c1, had: v1, new: true}]\nrollback: {}\nstrategy: {stages: [{name: all, labelSelector: {}}]}", "clusters[0]: had v1 before, and is new; leave one of the two")
 	problems(t, "clusters: [{name: c1, had: V}]\nrollback: {}\nstrategy: {stages: [{name: all, labelSelector: {}}]}", "clusters[0].had: \"V\": a lowercase RFC 1123 label")
 	problems(t, "clusters: [{name: c1, had: v1}]\nfaults: [{cluster: c1, fail: 1, during: rollback}]\nstrategy: {stages: [{name: all, labelSelector: {}}]}",
-		"f.yaml:1: clusters[0].had: is for a run that is rolled back; write a rollback too", "f.yaml:2: faults[0].during: is for a run that is taken back")
+		"f.yaml:1: clusters[0].had: is for a run that is rolled back; write a rollback too", "f.yaml:2: faults[0].during: is for a run that is rolled back")
 	problems(t, base+"rollback: {}\nfaults:\n- {cluster: c1, unreachable: [1m, 2m], during: rollback}\n- {cluster: c1, fail: 1, during: back}\n- {cluster: c2, fail: 1, during: rollback}\n- {cluster: c1, fail: 1, during: rollback}\n- {cluster: c1, fail: 2, during: rollback}",
 		"f.yaml:5: faults[0].unreachable: is at a time of its own", "f.yaml:6: faults[1].during: must be rollback, not \"back\"", "f.yaml:7: faults[2].cluster: there is no cluster c2", "f.yaml:9: faults[4].fail: cluster c1 has this already, on line 8")
 	problems(t, "clusters: [{name: c1}]\nrollback: {}\nstrategy: {stages: [{name: s, groups: [{name: g}]}], slipwayRollback: {}}\nunassigned: Exclude", "f.yaml:2: rollback: is in the strategy already; leave one of the two")

@@ -140,7 +140,7 @@ func TestDecodePlanRefuses(t *testing.T) {
 		{"an unknown field", replace(header, `"format":1`, `"format":1,"more":2`), pages, "more"},
 		{"an unknown field of the strategy", replace(header, `"name":"rich"`, `"name":"rich","more":2`), pages, "more"},
 		{"something behind", append(bytes.Clone(header), '{'), pages, "plan header"},
-		{"a space", append(bytes.Clone(header), ' '), pages, "not as it was written"},
+		{"a space", append(bytes.Clone(header), ' '), pages, "was changed"},
 		{"a page missing", header, nil, "has 1 pages, but there are 0"},
 		{"a page twice", header, [][]byte{pages[0], pages[0]}, "has 1 pages, but there are 2"},
 		{"a warning changed", replace(header, "come last", "come next"), pages, "warnings"},

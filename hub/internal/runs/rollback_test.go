@@ -44,7 +44,7 @@ func TestWhatBeginsNoRun(t *testing.T) {
 		"a run that runs": {state: kubefleet.RunState},
 		"the seal":        {change: func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{api.AnnotationSeal: "x"}) }, shows: true},
 		"the label":       {change: func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{api.LabelRollbackOf: "r"}) }, want: "slipway.dev/rollback-of is for runs that the hub makes"},
-		"the state":       {state: kubefleet.Rollback, want: "begin the run with another one"},
+		"the state":       {state: kubefleet.Rollback, want: "begin the run with another state"},
 	} {
 		obj := objectAt(api.Key{Name: "r"})
 		if c.change != nil {
