@@ -67,7 +67,7 @@ func TestEnsureRunThatIsAnotherOne(t *testing.T) {
 	other.Strategy.Stages[0].MaxConcurrency = &two
 	other.Strategy.Stages[0].SortKey = "order"
 	err := refused(t, w.store, "another run of the name", func() error { _, err := e.EnsureRun(t.Context(), other); return err },
-		`run r exists and is another one`, `placement is "example-placement", and "another" was asked for`, `owner is "", and "host" was asked for`,
+		`another run r exists`, `placement is "example-placement", and "another" was asked for`, `owner is "", and "host" was asked for`,
 		`index is 0, and 1 was asked for`, `and abc was asked for`,
 		`strategy.stages[0].maxConcurrency is not set, and 2 was asked for`, `strategy.stages[0].sortingLabelKey is not set, and "order" was asked for`)
 	if !errors.Is(err, backend.ErrConflict) {

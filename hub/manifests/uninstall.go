@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,9 +38,11 @@ type UninstallOptions struct {
 	Done func(Change)
 }
 
-// InUseError reports that [Uninstall] was refused, because placements or applications exist.
+// InUseError reports that [Uninstall] was refused, because placements or applications exist, or
+// because the cluster is also a member and has ledgers of placements.
 type InUseError struct {
 	// Objects are at most ten of them, each as KIND NAMESPACE/NAME, and Count is the number of all.
+	// A ledger has the kind Ledger.
 	Objects []string
 	Count   int
 }
@@ -49,7 +52,7 @@ func (e *InUseError) Error() string {
 	if more := e.Count - len(e.Objects); more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
-	return "the hub is in use by " + text + ": delete them while a hub runs, so that it removes their objects from the members"
+	return "the hub is in use by " + text + ": delete the placements while a hub runs, so that it removes their objects and ledgers from the members"
 }
 
 // partOf selects the objects of [Install].
@@ -80,7 +83,8 @@ var inUse = []string{"ClusterResourcePlacement", "ResourcePlacement", "Applicati
 // with the label app.kubernetes.io/part-of=slipway. With the definitions the API server deletes all
 // objects of the Fleet API, and with the namespace the records of the hub. Members are not changed:
 // delete the placements first, while a hub runs, so that it removes their objects there. Uninstall
-// returns an [InUseError] while placements or applications exist, unless it is forced.
+// returns an [InUseError] while placements or applications exist, unless it is forced, and while the
+// namespace has ledgers, because the cluster is also a member and would be written without them.
 //
 // No hub may run on the cluster. Objects that wait for the cleanup by a hub are deleted without it.
 // Uninstall returns once the definitions are gone; the namespace may take longer. It may be called
@@ -149,15 +153,11 @@ func (in *installer) installed(ctx context.Context, kind schema.GroupKind) ([]un
 	return list.Items, nil
 }
 
-// checkUnused returns an InUseError if there are objects of inUse.
+// checkUnused returns an InUseError if there are objects of inUse or ledgers.
 func (in *installer) checkUnused(ctx context.Context, all []unstructured.Unstructured) error {
 	var e InUseError
 	for i := range all {
-		kind, _, _ := unstructured.NestedString(all[i].Object, "spec", "names", "kind")
-		if all[i].GetKind() != definitionKind.Kind || !slices.Contains(inUse, kind) {
-			continue
-		}
-		objects, err := in.objectsOf(ctx, &all[i])
+		kind, objects, err := in.usersOf(ctx, &all[i])
 		if err != nil {
 			return err
 		}
@@ -172,6 +172,36 @@ func (in *installer) checkUnused(ctx context.Context, all []unstructured.Unstruc
 		return &e
 	}
 	return nil
+}
+
+// usersOf returns the objects that keep an object from being deleted, and their kind: the objects of
+// a definition of inUse, and the ledgers in a namespace.
+func (in *installer) usersOf(ctx context.Context, u *unstructured.Unstructured) (kind string, users []unstructured.Unstructured, err error) {
+	switch u.GetKind() {
+	case definitionKind.Kind:
+		kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
+		if slices.Contains(inUse, kind) {
+			users, err = in.objectsOf(ctx, u)
+		}
+		return kind, users, err
+	case "Namespace":
+		users, err = in.ledgersIn(ctx, u.GetName())
+		return "Ledger", users, err
+	}
+	return "", nil, nil
+}
+
+// ledgersIn returns the ledgers that a hub keeps in a namespace of its members: they are ConfigMaps
+// with the key ledger.
+func (in *installer) ledgersIn(ctx context.Context, namespace string) ([]unstructured.Unstructured, error) {
+	list, err := in.client.Resource(corev1.SchemeGroupVersion.WithResource("configmaps")).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(u unstructured.Unstructured) bool {
+		_, is, _ := unstructured.NestedString(u.Object, "data", "ledger")
+		return !is
+	}), nil
 }
 
 // objectsOf returns all objects of a definition.

@@ -6,18 +6,20 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
 // Uninstall deletes the objects that Install has created, and no others; a preview deletes nothing.
-// While a placement exists it deletes nothing, and forced it deletes the placement, although no hub
-// removes its finalizer.
+// While a placement exists, or the ledger of one, it deletes nothing, and forced it deletes the
+// placement, although no hub removes its finalizer.
 func TestUninstallDeletesWhatInstallHasCreated(t *testing.T) {
 	s, err := clusters.Env(t).StartServer(context.WithoutCancel(t.Context()), "uninstall", kubeenv.ServerOptions{})
 	if err != nil {
@@ -42,7 +44,12 @@ func TestUninstallDeletesWhatInstallHasCreated(t *testing.T) {
 		o.Done = func(c manifests.Change) { changes = append(changes, c) }
 		return changes, manifests.Uninstall(t.Context(), s.Config(), o)
 	}
-	const use = "the hub is in use by ClusterResourcePlacement web: delete them while a hub runs"
+	ledger := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Data: map[string]string{"ledger": "{}"}}
+	ledgers := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().ConfigMaps("slipway-system")
+	if _, err := ledgers.Create(t.Context(), ledger, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	const use = "the hub is in use by ClusterResourcePlacement web, Ledger slipway-system/shop: delete the placements while a hub runs"
 	var refused *manifests.InUseError
 	if changes, err := uninstall(manifests.UninstallOptions{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), use) || len(changes) > 0 {
 		t.Errorf("%v, %v", changes, err)
@@ -77,6 +84,9 @@ func TestUninstallDeletesWhatInstallHasCreated(t *testing.T) {
 	}
 	if _, err := placements.Get(t.Context(), "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the placement: %v", err)
+	}
+	if err := ledgers.Delete(t.Context(), ledger.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
 	}
 	left, err := uninstall(manifests.UninstallOptions{})
 	if err != nil {
