@@ -58,26 +58,31 @@ func (e *InUseError) Error() string {
 // partOf selects the objects of [Install].
 const partOf = "app.kubernetes.io/part-of=slipway"
 
-// uninstalled are the kinds of the objects of [Install], in the order of their deletion. The
+// uninstalled returns the kinds of the objects of [Install], in the order of their deletion. The
 // definitions are deleted before the rights of the hub, and the namespace with the records is last.
-var uninstalled = []schema.GroupKind{
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicyBinding"},
-	{Group: "admissionregistration.k8s.io", Kind: mutatingPolicy + "Binding"},
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingAdmissionPolicy"},
-	{Group: "admissionregistration.k8s.io", Kind: mutatingPolicy},
-	definitionKind,
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRoleBinding"},
-	{Group: "rbac.authorization.k8s.io", Kind: "RoleBinding"},
-	{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"},
-	{Group: "rbac.authorization.k8s.io", Kind: "Role"},
-	{Kind: "ServiceAccount"},
-	{Kind: "Namespace"},
+func uninstalled() []schema.GroupKind {
+	const admission, rbac = "admissionregistration.k8s.io", "rbac.authorization.k8s.io"
+	return []schema.GroupKind{
+		{Group: admission, Kind: "ValidatingAdmissionPolicyBinding"},
+		{Group: admission, Kind: mutatingPolicy + "Binding"},
+		{Group: admission, Kind: "ValidatingAdmissionPolicy"},
+		{Group: admission, Kind: mutatingPolicy},
+		{Group: "apiextensions.k8s.io", Kind: definition},
+		{Group: rbac, Kind: "ClusterRoleBinding"},
+		{Group: rbac, Kind: "RoleBinding"},
+		{Group: rbac, Kind: "ClusterRole"},
+		{Group: rbac, Kind: "Role"},
+		{Kind: "ServiceAccount"},
+		{Kind: "Namespace"},
+	}
 }
 
-var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+const definition = "CustomResourceDefinition"
 
-// inUse are the kinds whose objects keep [Uninstall] from deleting their definitions.
-var inUse = []string{"ClusterResourcePlacement", "ResourcePlacement", "Application"}
+// keepsHub reports whether objects of a kind keep [Uninstall] from deleting its definition.
+func keepsHub(kind string) bool {
+	return kind == "ClusterResourcePlacement" || kind == "ResourcePlacement" || kind == "Application"
+}
 
 // Uninstall deletes what [Install] has created on the API server of cfg: the objects of its kinds
 // with the label app.kubernetes.io/part-of=slipway. With the definitions the API server deletes all
@@ -108,7 +113,7 @@ func Uninstall(ctx context.Context, cfg *rest.Config, o UninstallOptions) error 
 
 func (in *installer) uninstall(ctx context.Context, o UninstallOptions) error {
 	var all []unstructured.Unstructured
-	for _, kind := range uninstalled {
+	for _, kind := range uninstalled() {
 		found, err := in.installed(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("%s: %w", kind.Kind, err)
@@ -153,7 +158,7 @@ func (in *installer) installed(ctx context.Context, kind schema.GroupKind) ([]un
 	return list.Items, nil
 }
 
-// checkUnused returns an InUseError if there are objects of inUse or ledgers.
+// checkUnused returns an InUseError if there are placements, applications or ledgers.
 func (in *installer) checkUnused(ctx context.Context, all []unstructured.Unstructured) error {
 	var e InUseError
 	for i := range all {
@@ -175,12 +180,12 @@ func (in *installer) checkUnused(ctx context.Context, all []unstructured.Unstruc
 }
 
 // usersOf returns the objects that keep an object from being deleted, and their kind: the objects of
-// a definition of inUse, and the ledgers in a namespace.
+// a definition, and the ledgers in a namespace.
 func (in *installer) usersOf(ctx context.Context, u *unstructured.Unstructured) (kind string, users []unstructured.Unstructured, err error) {
 	switch u.GetKind() {
-	case definitionKind.Kind:
+	case definition:
 		kind, _, _ = unstructured.NestedString(u.Object, "spec", "names", "kind")
-		if slices.Contains(inUse, kind) {
+		if keepsHub(kind) {
 			users, err = in.objectsOf(ctx, u)
 		}
 		return kind, users, err
@@ -236,7 +241,7 @@ func (in *installer) delete(ctx context.Context, u *unstructured.Unstructured) e
 	if err != nil {
 		return err
 	}
-	isDefinition := u.GetKind() == definitionKind.Kind
+	isDefinition := u.GetKind() == definition
 	if isDefinition {
 		if err := in.release(ctx, u); err != nil {
 			return err
