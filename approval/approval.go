@@ -12,6 +12,8 @@ package approval
 import (
 	"context"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Identity is a person or a service that the host has authenticated.
@@ -44,7 +46,7 @@ type Policy struct {
 	ForbidStarter bool `json:"forbidStarter,omitempty"`
 	// Expires is the lifetime of a request, at most 365 days; 0 means for ever. An expired request
 	// is created again as the next attempt, without its previous approvals.
-	Expires time.Duration `json:"expires,omitempty"`
+	Expires metav1.Duration `json:"expires,omitzero"`
 	// RequireBinding refuses answers without the Binding of the request that the approver has seen.
 	// Without it an answer by name applies to the request with this name at the arrival of the
 	// answer. That may be a request of another attempt, or of a new run of the same name.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 )
@@ -68,7 +69,7 @@ func TestZeroPolicyTakesOneApprovalByAnybodyAndNeverExpires(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	hour := approval.Policy{Expires: time.Hour}
+	hour := approval.Policy{Expires: metav1.Duration{Duration: time.Hour}}
 	sre := approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}}}
 	later := opened.Add(2 * time.Minute)
 	for name, tc := range map[string]struct {
@@ -93,7 +94,7 @@ func TestRefused(t *testing.T) {
 		"at expiry":        {policy: hour, now: opened.Add(time.Hour), want: "expired at 2026-05-04T10:00:00Z"},
 		"after expiry":     {policy: hour, now: opened.Add(9 * time.Hour), want: "expired"},
 		"stamped too late": {policy: hour, now: later, edit: func(_ *approval.Request, d *approval.Decision) { d.At = opened.Add(time.Hour) }, want: "expired"},
-		"negative expiry":  {policy: approval.Policy{Expires: -1}, now: later, want: "expired"},
+		"negative expiry":  {policy: approval.Policy{Expires: metav1.Duration{Duration: -1}}, now: later, want: "expired"},
 		"starter":          {policy: approval.Policy{ForbidStarter: true}, edit: func(_ *approval.Request, d *approval.Decision) { d.By.Name = "sam" }, want: "forbids the one who started the run"},
 		"starter rejects":  {policy: approval.Policy{ForbidStarter: true}, edit: func(_ *approval.Request, d *approval.Decision) { d.By.Name, d.Verdict = "sam", approval.Reject }, want: "forbids the one who started the run"},
 		"unknown starter":  {policy: approval.Policy{ForbidStarter: true}, edit: func(r *approval.Request, _ *approval.Decision) { r.Starter = approval.Identity{} }, want: "is not known"},
@@ -116,7 +117,7 @@ func TestRefused(t *testing.T) {
 }
 
 func TestADecisionCountsUntilItsRequestExpires(t *testing.T) {
-	r := request(approval.Policy{Expires: time.Hour})
+	r := request(approval.Policy{Expires: metav1.Duration{Duration: time.Hour}})
 	d := approve(r, "ann")
 	d.At = opened.Add(time.Hour - 1)
 	take(t, r, d, approval.Accepted)
@@ -234,7 +235,7 @@ func TestT3RandomReplaysAreNeverAccepted(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	text := func() string { return []string{"", "u1", "prod", "u1 ", "sha256:aa", "Prod"}[rng.IntN(6)] }
 	for range 5_000 {
-		r := request(approval.Policy{Expires: time.Hour})
+		r := request(approval.Policy{Expires: metav1.Duration{Duration: time.Hour}})
 		d := approve(r, "ann")
 		switch rng.IntN(7) {
 		case 0:

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 )
 
@@ -21,7 +23,7 @@ func Example() {
 		Policy: approval.Policy{
 			Quorums:       []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}},
 			ForbidStarter: true,
-			Expires:       24 * time.Hour,
+			Expires:       metav1.Duration{Duration: 24 * time.Hour},
 		},
 		Opened: opened,
 	}

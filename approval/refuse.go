@@ -124,10 +124,10 @@ func untimely(r *Request, d *Decision, now time.Time) string {
 	if reason := mistimed(r, d, now); d.IsMomentary() && reason != "" {
 		return reason
 	}
-	if r.Policy.Expires == 0 {
+	if r.Policy.Expires.Duration == 0 {
 		return ""
 	}
-	if end := r.Opened.Add(r.Policy.Expires); !now.Before(end) || !d.At.Before(end) {
+	if end := r.Opened.Add(r.Policy.Expires.Duration); !now.Before(end) || !d.At.Before(end) {
 		return "the request expired at " + stamp(end)
 	}
 	return ""

@@ -21,8 +21,8 @@ func (p Policy) Validate() error {
 // Problems returns all problems of the policy, with field paths below at; nil is the root.
 func (p Policy) Problems(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
-	if p.Expires < 0 || p.Expires > longestExpiry {
-		errs = append(errs, field.Invalid(at.Child("expires"), p.Expires.String(), "must be between 0, for ever, and 365 days"))
+	if p.Expires.Duration < 0 || p.Expires.Duration > longestExpiry {
+		errs = append(errs, field.Invalid(at.Child("expires"), p.Expires.Duration.String(), "must be between 0, for ever, and 365 days"))
 	}
 	seen := map[string]bool{}
 	for i, q := range p.Quorums {

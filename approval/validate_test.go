@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -14,7 +15,7 @@ func TestValidate(t *testing.T) {
 	for name, p := range map[string]approval.Policy{
 		"zero":    {},
 		"quorums": {Quorums: []approval.Quorum{{Count: 1}, {Group: "sre", Count: 2}}, ForbidStarter: true},
-		"a year":  {Expires: 365 * 24 * time.Hour},
+		"a year":  {Expires: metav1.Duration{Duration: 365 * 24 * time.Hour}},
 	} {
 		if err := p.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -24,7 +25,7 @@ func TestValidate(t *testing.T) {
 
 func TestValidateListsEverythingAtOnce(t *testing.T) {
 	p := approval.Policy{
-		Expires: -time.Hour,
+		Expires: metav1.Duration{Duration: -time.Hour},
 		Quorums: []approval.Quorum{{Group: "sre", Count: 0}, {Group: "sre", Count: 1}, {Group: " dev", Count: 1}, {Group: "x\x00", Count: -1}},
 	}
 	err := p.Validate()
@@ -43,13 +44,13 @@ func TestValidateListsEverythingAtOnce(t *testing.T) {
 }
 
 func TestValidateBoundsExpiry(t *testing.T) {
-	if (approval.Policy{Expires: 365*24*time.Hour + 1}).Validate() == nil {
+	if (approval.Policy{Expires: metav1.Duration{Duration: 365*24*time.Hour + 1}}).Validate() == nil {
 		t.Error("more than a year is let through")
 	}
 }
 
 func TestProblemsAreUnderTheGivenPath(t *testing.T) {
-	errs := approval.Policy{Expires: -1}.Problems(field.NewPath("stages").Index(2).Child("approval"))
+	errs := approval.Policy{Expires: metav1.Duration{Duration: -1}}.Problems(field.NewPath("stages").Index(2).Child("approval"))
 	if len(errs) != 1 || errs[0].Field != "stages[2].approval.expires" {
 		t.Error(errs)
 	}

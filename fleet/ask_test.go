@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/stages"
@@ -167,7 +169,7 @@ func TestAMeasurementIsTakenAfterTheWaitsBesideIt(t *testing.T) {
 		s, g := newApprovalEnv(t, measured()), &gauge{does: approves}
 		defer s.drive(s.engine(Config{Name: "one", Authority: g}))()
 		strategy := attackStrategy(approval.Policy{Quorums: []approval.Quorum{{Group: "metrics", Count: 1}}})
-		strategy.Stages[0].Before = append(strategy.Stages[0].Before, stages.Task{Type: stages.TimedWait, Wait: 2 * time.Hour})
+		strategy.Stages[0].Before = append(strategy.Stages[0].Before, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 2 * time.Hour}})
 		_, err := s.host.CreateRun(t.Context(), RunSpec{Name: "r", Placement: "p", Strategy: strategy})
 		s.must(err)
 		time.Sleep(time.Hour)

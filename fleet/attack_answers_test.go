@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
@@ -193,7 +195,7 @@ func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
 // The journal shows the plan's digest for every request, answer, acceptance, rejection and expiry.
 func TestEveryEventOfAnApprovalHasTheDigestOfThePlan(t *testing.T) {
 	t.Parallel()
-	atFirstGate(t, approval.Policy{Expires: time.Hour, Quorums: []approval.Quorum{{Count: 2}}}, func(s *approvalEnv, r approval.Request) {
+	atFirstGate(t, approval.Policy{Expires: metav1.Duration{Duration: time.Hour}, Quorums: []approval.Quorum{{Count: 2}}}, func(s *approvalEnv, r approval.Request) {
 		time.Sleep(time.Hour)
 		for _, name := range []string{"ann", "bob"} {
 			s.answer(approving(name, s.request(r.Name).Binding))

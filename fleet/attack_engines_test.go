@@ -82,7 +82,7 @@ func newRandomAttack(t *testing.T, seed uint64) *randomAttack {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	p := attackPolicy(rnd)
 	if rnd.IntN(3) > 0 {
-		p.Expires = time.Hour
+		p.Expires.Duration = time.Hour
 	}
 	s := &randomAttack{approvalEnv: newApprovalEnv(t, p), rnd: rnd, luck: rand.New(rand.NewPCG(seed, 3)), said: map[string]approval.Decision{}}
 	s.journalChecker.t, s.journalChecker.seen = t, map[string]int{}

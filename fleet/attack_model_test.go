@@ -134,7 +134,7 @@ func (m *attackModel) advance() {
 }
 
 func (m *attackModel) expired(now time.Time) bool {
-	return m.policy.Expires > 0 && !now.Before(m.opened.Add(m.policy.Expires))
+	return m.policy.Expires.Duration > 0 && !now.Before(m.opened.Add(m.policy.Expires.Duration))
 }
 
 // asks reports whether the request may be answered.

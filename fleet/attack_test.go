@@ -146,7 +146,7 @@ func attackPolicy(rnd *rand.Rand) approval.Policy {
 		p.Quorums = []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}}
 	}
 	if rnd.IntN(2) == 0 {
-		p.Expires = time.Hour
+		p.Expires.Duration = time.Hour
 	}
 	return p
 }

@@ -5,6 +5,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -73,7 +75,7 @@ func TestT2AnApprovalIsNotReplayed(t *testing.T) {
 // opened.
 func TestT3AnApprovalDoesNotComeBeforeItsRequest(t *testing.T) {
 	t.Parallel()
-	atFirstGate(t, approval.Policy{Expires: time.Hour}, func(s *approvalEnv, r approval.Request) {
+	atFirstGate(t, approval.Policy{Expires: metav1.Duration{Duration: time.Hour}}, func(s *approvalEnv, r approval.Request) {
 		next := approving("ann", r.Binding)
 		next.Binding.Attempt = 2
 		s.threatened("an approval of the next attempt", r.Name, next)

@@ -50,7 +50,7 @@ func capPlacement(name string) fleet.Placement {
 func capRun(placement string, soak time.Duration) fleet.RunSpec {
 	ten := intstr.FromInt32(10)
 	return fleet.RunSpec{Name: "run-" + placement, Placement: placement, Strategy: stages.Strategy{
-		Cap: "database", MinHealthy: soak,
+		Cap: "database", MinHealthy: metav1.Duration{Duration: soak},
 		Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &ten}},
 	}}
 }

@@ -174,7 +174,7 @@ func TestAJobOnTheHubIsTheCheckOfAGate(t *testing.T) {
 		defer running(t, e)()
 		must(e.CreateRun(t.Context(), checked("r", func(st *stages.Stage) {
 			st.After = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{
-				Name: "smoke", Object: "smoke", Cluster: "hub", Count: 2, FailureLimit: 1, Interval: time.Minute,
+				Name: "smoke", Object: "smoke", Cluster: "hub", Count: 2, FailureLimit: 1, Interval: metav1.Duration{Duration: time.Minute},
 			}}}}
 		})))(t)
 		names := []string{}
@@ -272,7 +272,7 @@ func TestAJobThatIsDeletedIsAnError(t *testing.T) {
 		w, e := smoking(t, "smoke")
 		defer running(t, e)()
 		must(e.CreateRun(t.Context(), checked("r", func(st *stages.Stage) {
-			st.ClusterChecks = []check.Check{{Name: "smoke", Object: "smoke", Interval: time.Minute}}
+			st.ClusterChecks = []check.Check{{Name: "smoke", Object: "smoke", Interval: metav1.Duration{Duration: time.Minute}}}
 			st.MaxConcurrency = percent("100%")
 		})))(t)
 		first := w.job("member1")

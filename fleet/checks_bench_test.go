@@ -53,7 +53,7 @@ func BenchmarkChecks(b *testing.B) {
 	} {
 		b.Run(name, func(b *testing.B) {
 			most := 1.0
-			c.Name, c.Max, c.Interval, c.Count = "errors", &most, time.Second, 1000000
+			c.Name, c.Max, c.Interval.Duration, c.Count = "errors", &most, time.Second, 1000000
 			benchmarkChecks(b, c)
 		})
 	}

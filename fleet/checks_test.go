@@ -127,7 +127,7 @@ func TestClustersAreMeasuredByOneRequest(t *testing.T) {
 			st.MaxConcurrency = percent("100%")
 			st.MaxFailures = percent("50%")
 			st.ClusterChecks = []check.Check{{
-				Name: "errors", Query: `max by (cluster) (errors[{{window}}])`, ClusterLabel: "cluster", Max: new(0.1), InitialDelay: 30 * time.Second,
+				Name: "errors", Query: `max by (cluster) (errors[{{window}}])`, ClusterLabel: "cluster", Max: new(0.1), InitialDelay: metav1.Duration{Duration: 30 * time.Second},
 			}}
 		})
 		must(e.CreateRun(t.Context(), spec))(t)
@@ -242,9 +242,9 @@ func TestABadMeasurementStopsStartsWithinItsInterval(t *testing.T) {
 		}
 		defer running(t, e)()
 		spec := checked("r", func(st *stages.Stage) {
-			st.Checks = []check.Check{{Name: "errors", Query: "errors", Max: new(1.0), Interval: 10 * time.Second, FailureLimit: 100}}
+			st.Checks = []check.Check{{Name: "errors", Query: "errors", Max: new(1.0), Interval: metav1.Duration{Duration: 10 * time.Second}, FailureLimit: 100}}
 		})
-		spec.Strategy.MinHealthy = time.Second // a cluster a second
+		spec.Strategy.MinHealthy.Duration = time.Second // a cluster a second
 		must(e.CreateRun(t.Context(), spec))(t)
 		time.Sleep(33*time.Second + 500*time.Millisecond)
 		bad := time.Now()
@@ -283,7 +283,7 @@ func TestMeasurementsGoOnWithAnotherEngine(t *testing.T) {
 		stop := running(t, e)
 		must(e.CreateRun(t.Context(), checked("r", func(st *stages.Stage) {
 			st.After = []stages.Task{
-				{Type: stages.CheckTask, Checks: []check.Check{{Name: "errors", Query: "errors", Max: new(1.0), Interval: time.Minute, Count: 5}}},
+				{Type: stages.CheckTask, Checks: []check.Check{{Name: "errors", Query: "errors", Max: new(1.0), Interval: metav1.Duration{Duration: time.Minute}, Count: 5}}},
 				{Type: stages.Approval},
 			}
 		})))(t)

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
@@ -46,7 +48,7 @@ func TestAWaitWhileTheClockJumps(t *testing.T) {
 				clock.jump(tc.before)
 				e := w.newEngine(fleet.Config{Name: "one", Clock: clock.now})
 				w.declare(e, smallPlacement("p"))
-				w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: wait})})
+				w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: wait}})})
 				defer running(t, e)()
 				started := feed.of("r", stages.WaitStarted)
 				began := time.Now()
@@ -94,8 +96,8 @@ func jumpAround(t *testing.T, r *rand.Rand) {
 		defer running(t, engines[i])()
 	}
 	w.declare(engines[0], smallPlacement("p"))
-	strategy := allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: time.Minute})
-	strategy.MinHealthy = 5 * time.Second
+	strategy := allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}})
+	strategy.MinHealthy.Duration = 5 * time.Second
 	for i := range 4 {
 		w.create(engines[i%2], fleet.RunSpec{Name: fmt.Sprint("r", i), Placement: "p", Strategy: strategy})
 	}
@@ -146,7 +148,7 @@ func TestALeaseIsJudgedByTheEnginesClock(t *testing.T) {
 			alive := faulty.NewPlan(func(faulty.Call) faulty.Fault { return faulty.Fault{} })
 			one := w.newEngine(fleet.Config{Name: "one", Clock: clock.now, Store: alive.Store(w.store)})
 			w.declare(one, smallPlacement("p"))
-			w.create(one, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: 2 * time.Hour})})
+			w.create(one, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 2 * time.Hour}})})
 			stop := running(t, one)
 			feed.of("r", stages.WaitStarted)
 			alive.Crash()

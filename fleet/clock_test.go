@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
@@ -86,7 +88,7 @@ func TestT15LeaseInTheFuture(t *testing.T) {
 				defer c.feed.stop()
 				host := w.newEngine(fleet.Config{})
 				w.declare(host, smallPlacement("p"))
-				w.create(host, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: time.Minute})})
+				w.create(host, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}})})
 				c.start("A")
 				c.feed.of("r", stages.WaitStarted)
 				c.kill("A")
@@ -118,7 +120,7 @@ func TestT15WaitSurvivesRestart(t *testing.T) {
 				defer c.feed.stop()
 				host := w.newEngine(fleet.Config{})
 				w.declare(host, smallPlacement("p"))
-				w.create(host, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: 10 * time.Minute})})
+				w.create(host, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 10 * time.Minute}})})
 				c.start("A")
 				began := c.feed.of("r", stages.WaitStarted).Time
 				time.Sleep(time.Until(began.Add(tc.dead)))
@@ -146,7 +148,7 @@ func TestUnobservedSoakStartsAgain(t *testing.T) {
 		defer feed.stop()
 		one := w.newEngine(fleet.Config{Name: "one", Prober: probed})
 		strategy := allAtOnce(1)
-		strategy.MinHealthy = 5 * time.Minute
+		strategy.MinHealthy.Duration = 5 * time.Minute
 		w.declare(one, smallPlacement("p"))
 		w.create(one, fleet.RunSpec{Name: "r", Placement: "p", Strategy: strategy})
 		stop := running(t, one)

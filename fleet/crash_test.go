@@ -243,9 +243,9 @@ func longStrategy() stages.Strategy {
 		}
 	}
 	return stages.Strategy{
-		Name: "long", Attempts: 3, Backoff: time.Second, MaxBackoff: 5 * time.Second,
+		Name: "long", Attempts: 3, Backoff: metav1.Duration{Duration: time.Second}, MaxBackoff: metav1.Duration{Duration: 5 * time.Second},
 		Stages: []stages.Stage{
-			stage("1", stages.Task{Type: stages.TimedWait, Wait: time.Minute}),
+			stage("1", stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}),
 			stage("2", stages.Task{Type: stages.Approval}),
 			stage("3"),
 		},

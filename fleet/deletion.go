@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -26,7 +27,7 @@ type DeleteOptions struct {
 	By string `json:"by,omitempty"`
 	// Deadline is the time that a cluster that cannot be cleaned may delay the deletion
 	// before it is skipped, from 0 to 365 days; 0 means 5 min.
-	Deadline time.Duration `json:"deadline,omitempty"`
+	Deadline metav1.Duration `json:"deadline,omitzero"`
 	// MaxConcurrency is the maximum number of clusters that are cleaned at the same time, a number
 	// of at least 1 or a percentage; nil means 50.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`

@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/errdef"
@@ -88,7 +90,7 @@ func TestADeletionOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		refused(t, w.store, "a deadline", func() error {
-			return e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Deadline: -1, MaxConcurrency: percent("0%")})
+			return e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Deadline: metav1.Duration{Duration: -1}, MaxConcurrency: percent("0%")})
 		}, "deadline", "maxConcurrency")
 		defer running(t, e)()
 		if d := deleteAndWait(t, e, fleet.DeleteOptions{}); d.Clusters != 0 || d.Skipped != 0 {

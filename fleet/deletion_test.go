@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -205,7 +206,7 @@ func TestADeletionLeavesWhatItCannotReach(t *testing.T) {
 		defer stop()
 		w.fleet.Hang("member2", true)
 		began := time.Now()
-		d := deleteAndWait(t, e, fleet.DeleteOptions{Deadline: 3 * time.Minute})
+		d := deleteAndWait(t, e, fleet.DeleteOptions{Deadline: metav1.Duration{Duration: 3 * time.Minute}})
 		if took := time.Since(began); took < 3*time.Minute || took > 4*time.Minute {
 			t.Errorf("it took %v", took)
 		}
@@ -371,7 +372,7 @@ func TestADeletionNamesWhatAFinalizerHolds(t *testing.T) {
 		if err := w.fleet.Cluster("member1").Update(obj); err != nil {
 			t.Fatal(err)
 		}
-		d := deleteAndWait(t, e, fleet.DeleteOptions{Deadline: 3 * time.Minute})
+		d := deleteAndWait(t, e, fleet.DeleteOptions{Deadline: metav1.Duration{Duration: 3 * time.Minute}})
 		if d.Done != 2 || len(d.Left) != 1 || d.Left[0].Name != "member1" ||
 			!strings.Contains(d.Left[0].Reason, "ConfigMap.v1 test-namespace/test-cm is still there, its deletion waits for finalizer example.com/never") {
 			t.Errorf("deletion %+v", d)
@@ -398,7 +399,7 @@ func TestADeletionWaitsForANamespaceThatIsHeld(t *testing.T) {
 					must(0, c.Update(ns))(t)
 				}
 				hold("example.com/hold")
-				must(0, e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Deadline: 10 * time.Minute}))(t)
+				must(0, e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Deadline: metav1.Duration{Duration: 10 * time.Minute}}))(t)
 				time.Sleep(5 * time.Minute)
 				if d := must(e.Placement(ep).Deletion(t.Context()))(t); !d.Ended.IsZero() || d.Done != d.Clusters-1 {
 					t.Fatalf("after five minutes: %+v", d)

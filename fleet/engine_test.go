@@ -82,7 +82,7 @@ func selects(value string) *metav1.LabelSelector {
 
 func tutorialStrategy() stages.Strategy {
 	return stages.Strategy{Name: "example-strategy", Stages: []stages.Stage{
-		{Name: "staging", Selector: selects("staging"), After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}},
+		{Name: "staging", Selector: selects("staging"), After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}}},
 		{Name: "canary", Selector: selects("canary"), SortKey: "order", After: []stages.Task{{Type: stages.Approval}}},
 	}}
 }

@@ -291,7 +291,7 @@ func TestSeveralEnginesShareRuns(t *testing.T) {
 		for i := range 12 {
 			name := fmt.Sprintf("p%02d", i)
 			w.declare(host, smallPlacement(name))
-			w.create(host, fleet.RunSpec{Name: name, Placement: name, Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: 10 * time.Minute})})
+			w.create(host, fleet.RunSpec{Name: name, Placement: name, Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 10 * time.Minute}})})
 		}
 		names := []string{"one", "two", "three"}
 		for _, name := range names {
@@ -349,7 +349,7 @@ func TestWorkSpreadsWhenEnginesComeAndGo(t *testing.T) {
 		for i := range 12 {
 			name := fmt.Sprintf("p%02d", i)
 			w.declare(host, smallPlacement(name))
-			w.create(host, fleet.RunSpec{Name: name, Placement: name, Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: 15 * time.Minute})})
+			w.create(host, fleet.RunSpec{Name: name, Placement: name, Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 15 * time.Minute}})})
 		}
 		spread := func(when string, want map[string]int) {
 			t.Helper()

@@ -50,7 +50,7 @@ func Example_checks() {
 	strategy := stages.Strategy{Stages: []stages.Stage{{
 		Name: "all", Selector: &metav1.LabelSelector{},
 		ClusterChecks: []check.Check{{
-			Name: "errors", Query: `rate(errors{cluster="{{cluster}}"}[{{window}}])`, Max: &onePercent, Interval: time.Second,
+			Name: "errors", Query: `rate(errors{cluster="{{cluster}}"}[{{window}}])`, Max: &onePercent, Interval: metav1.Duration{Duration: time.Second},
 		}},
 	}}}
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "web-1", Placement: "web", Strategy: strategy}); err != nil {
@@ -102,7 +102,7 @@ func Example_checkObjects() {
 	}
 	strategy := stages.Strategy{Stages: []stages.Stage{{
 		Name: "all", Selector: &metav1.LabelSelector{},
-		ClusterChecks: []check.Check{{Name: "smoke", Object: "smoke", Expires: time.Hour}},
+		ClusterChecks: []check.Check{{Name: "smoke", Object: "smoke", Expires: metav1.Duration{Duration: time.Hour}}},
 	}}}
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "web-1", Placement: "web", Strategy: strategy}); err != nil {
 		log.Fatal(err)

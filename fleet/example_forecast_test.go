@@ -39,11 +39,11 @@ func ExamplePreview_Forecast() {
 		fmt.Println(err)
 		return
 	}
-	f, err := preview.Forecast(ctx, fleet.Assumptions{Take: 5 * time.Minute, Approve: time.Hour})
+	f, err := preview.Forecast(ctx, fleet.Assumptions{Take: metav1.Duration{Duration: 5 * time.Minute}, Approve: metav1.Duration{Duration: time.Hour}})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(f.End.State, "after", f.End.At)
+	fmt.Println(f.End.State, "after", f.End.At.Duration)
 	// Output: Completed after 1h10m0s
 }

@@ -159,7 +159,7 @@ func TestFollowRunThatIsStartedAgain(t *testing.T) {
 		w, e := following(t)
 		w.fleet.Hang("member1", true)
 		spec := specOf("r", 0)
-		spec.Strategy.Profile, spec.Strategy.ProgressDeadline = stages.ClusterUpdate, time.Minute
+		spec.Strategy.Profile, spec.Strategy.ProgressDeadline.Duration = stages.ClusterUpdate, time.Minute
 		create(t, e, spec)
 		first := <-followRun(t.Context(), t, e, "r", "")
 		w.fleet.Hang("member1", false)

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/runstate"
@@ -23,13 +25,13 @@ type Assumptions struct {
 	Start time.Time `json:"start,omitzero"`
 	// Take is the duration assumed for a cluster if neither the run nor an earlier run of the
 	// placement has updated a cluster; default 1 min.
-	Take time.Duration `json:"take,omitempty"`
+	Take metav1.Duration `json:"take,omitzero"`
 	// Approve is the assumed time from the opening of a request to its approval by people; 0 means
 	// that they approve at once, and a negative value that they never do. A request that has been
 	// open for longer is approved at once.
-	Approve time.Duration `json:"approve,omitempty"`
+	Approve metav1.Duration `json:"approve,omitzero"`
 	// Until is the maximum duration that the forecast covers; default 365 days.
-	Until time.Duration `json:"until,omitempty"`
+	Until metav1.Duration `json:"until,omitzero"`
 }
 
 // Forecast is the expected course of a run if nothing fails.
@@ -58,8 +60,8 @@ type Forecast struct {
 	// Typical is the duration assumed for the other clusters: the median of the clusters that this
 	// run has completed, or else of the clusters that earlier runs did, or Assumptions.Take if
 	// there are none.
-	Known   int           `json:"known"`
-	Typical time.Duration `json:"typical"`
+	Known   int             `json:"known"`
+	Typical metav1.Duration `json:"typical"`
 }
 
 // StageForecast is when a stage is expected to begin and to end.
@@ -99,7 +101,7 @@ func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approva
 		return Forecast{}, err
 	}
 	w.Starter = starter
-	f := Forecast{Plan: p, Now: w.Start, Known: t.known(), Typical: w.Default.Take}
+	f := Forecast{Plan: p, Now: w.Start, Known: t.known(), Typical: metav1.Duration{Duration: w.Default.Take}}
 	f.End, err = simulate.Run(p, w, f.event(ctx))
 	f.conclude(&w)
 	return f, err
@@ -202,7 +204,7 @@ func (r *forecaster) simulate(ctx context.Context, status *Status) (Forecast, er
 	if err != nil {
 		return Forecast{}, err
 	}
-	f := Forecast{Plan: status.Plan, Now: w.Start, Known: r.timings.known(), Typical: w.Default.Take}
+	f := Forecast{Plan: status.Plan, Now: w.Start, Known: r.timings.known(), Typical: metav1.Duration{Duration: w.Default.Take}}
 	f.Assumes = assumeStart(&status.Run, &w)
 	r.timings.inFlight(status.Plan, &status.Run, &w)
 	f.End, err = simulate.Resume(status.Plan, status.Run, w, f.event(ctx))
@@ -272,8 +274,8 @@ func waitsFor(waiting []stages.Awaited) string {
 // environmentOf returns the environment of a run from a.Start on. uid is the UID of an existing
 // run, or "".
 func (e *Engine) environmentOf(ctx context.Context, p *stages.Plan, t *timings, a Assumptions, uid string) (w simulate.Environment, err error) {
-	w = simulate.Environment{Start: stages.At(a.Start).Time(), Until: a.Until, Answer: approvals(a)}
-	w.Default.Take, w.Members = t.expect(cmp.Or(a.Take, time.Minute))
+	w = simulate.Environment{Start: stages.At(a.Start).Time(), Until: a.Until.Duration, Answer: approvals(a)}
+	w.Default.Take, w.Members = t.expect(cmp.Or(a.Take.Duration, time.Minute))
 	if name := p.Strategy.Cap; name != "" {
 		c, _, err := e.caps.Get(ctx, name)
 		if err != nil {
@@ -312,13 +314,13 @@ func calendarOf(ctx context.Context, st *state.State, p *stages.Plan) (stages.Ca
 // that expires before that is not answered, and a request whose policy refuses the approval stays
 // open.
 func approvals(a Assumptions) func(approval.Request, time.Duration) []simulate.Order {
-	if a.Approve < 0 {
+	if a.Approve.Duration < 0 {
 		return nil
 	}
-	until, answered := cmp.Or(a.Until, simulate.DefaultUntil), map[string]bool{}
+	until, answered := cmp.Or(a.Until.Duration, simulate.DefaultUntil), map[string]bool{}
 	return func(req approval.Request, opened time.Duration) (out []simulate.Order) {
-		at := max(0, opened+a.Approve)
-		expires := req.Policy.Expires
+		at := max(0, opened+a.Approve.Duration)
+		expires := req.Policy.Expires.Duration
 		if answered[req.Name] || at > until || expires > 0 && at >= opened+expires {
 			answered[req.Name] = true
 			return nil

@@ -55,7 +55,7 @@ func (w *engineEnv) forecast(e *fleet.Engine, run string, a fleet.Assumptions) f
 // engine that has read nothing yet predicts the same.
 func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
 	const take = 4 * time.Minute
-	wait, gate := stages.Task{Type: stages.TimedWait, Wait: 7 * time.Minute}, stages.Task{Type: stages.Approval}
+	wait, gate := stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 7 * time.Minute}}, stages.Task{Type: stages.Approval}
 	edit := func(s stages.Strategy, change func(*stages.Strategy)) stages.Strategy {
 		change(&s)
 		return s
@@ -70,7 +70,7 @@ func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
 		"one at a time":   {strategy: allAtOnce(1)},
 		"three at a time": {strategy: allAtOnce(3)},
 		"waits and gates": {strategy: edit(allAtOnce(2, wait, gate), func(s *stages.Strategy) { s.Stages[0].Before = []stages.Task{gate, wait} })},
-		"soak":            {strategy: edit(allAtOnce(2), func(s *stages.Strategy) { s.MinHealthy = 3 * time.Minute })},
+		"soak":            {strategy: edit(allAtOnce(2), func(s *stages.Strategy) { s.MinHealthy.Duration = 3 * time.Minute })},
 		"groups": {strategy: edit(allAtOnce(2), func(s *stages.Strategy) {
 			s.Stages[0].Groups = []stages.Group{
 				{Name: "first", Selector: within(metav1.LabelSelectorOpIn), After: []stages.Task{wait}},
@@ -85,20 +85,20 @@ func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
 				w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: c.strategy})
 				stop := running(t, e)
 				time.Sleep(time.Second)
-				forecasts, first := 0, w.forecast(e, "r", fleet.Assumptions{Take: take})
+				forecasts, first := 0, w.forecast(e, "r", fleet.Assumptions{Take: metav1.Duration{Duration: take}})
 				for {
 					status, err := e.Run("r").Status(t.Context())
 					if err != nil {
 						t.Fatal(err)
 					}
-					now, f := time.Now(), w.forecast(e, "r", fleet.Assumptions{Take: take})
+					now, f := time.Now(), w.forecast(e, "r", fleet.Assumptions{Take: metav1.Duration{Duration: take}})
 					if status.Run.IsEnded() {
 						if want := status.Run.Ended.Time(); !f.Ends.Equal(want) || f.End.State != stages.Completed || !first.Ends.Equal(want) {
 							t.Errorf("it ended at %s as %s; the forecasts said %s at first and %s at last", want, status.Run.State, first.Ends, f.Ends)
 						}
 						break
 					}
-					if diff := cmp.Diff(f.Stages, w.forecast(w.newEngine(constantConfig(&modelled{}, c.rules)), "r", fleet.Assumptions{Take: take}).Stages); diff != "" {
+					if diff := cmp.Diff(f.Stages, w.forecast(w.newEngine(constantConfig(&modelled{}, c.rules)), "r", fleet.Assumptions{Take: metav1.Duration{Duration: take}}).Stages); diff != "" {
 						t.Errorf("the forecast of an engine that has read nothing differs at %s: %s", now, diff)
 					}
 					if forecasts++; !f.Ends.Equal(first.Ends) || !f.Now.Equal(now.UTC().Truncate(time.Millisecond)) || f.Assumes != "" || f.Why != "" {
@@ -175,8 +175,8 @@ func TestAForecastOfAClusterThatIsLate(t *testing.T) {
 		} {
 			time.Sleep(time.Until(began.Add(c.at)))
 			f := w.forecast(e, "r", fleet.Assumptions{})
-			if got := f.Ends.Sub(began).Round(time.Second); got != c.want || f.Known != 3 || f.Typical != 2*time.Minute {
-				t.Errorf("after %s it is to end after %s, want %s; %d are known, %s is typical", c.at, got, c.want, f.Known, f.Typical)
+			if got := f.Ends.Sub(began).Round(time.Second); got != c.want || f.Known != 3 || f.Typical.Duration != 2*time.Minute {
+				t.Errorf("after %s it is to end after %s, want %s; %d are known, %s is typical", c.at, got, c.want, f.Known, f.Typical.Duration)
 			}
 		}
 	})
@@ -192,12 +192,12 @@ func TestAForecastOfAnAttemptThatWasMadeAgain(t *testing.T) {
 		stop := running(t, e)
 		defer stop()
 		s := allAtOnce(1)
-		s.Attempts, s.Backoff = 2, time.Minute
+		s.Attempts, s.Backoff.Duration = 2, time.Minute
 		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: s})
 		began := time.Now()
 		for _, at := range []time.Duration{4*time.Minute + 30*time.Second, 6 * time.Minute} {
 			time.Sleep(time.Until(began.Add(at)))
-			if got := w.forecast(e, "r", fleet.Assumptions{Take: 4 * time.Minute}).Ends.Sub(began).Round(time.Second); got != 9*time.Minute {
+			if got := w.forecast(e, "r", fleet.Assumptions{Take: metav1.Duration{Duration: 4 * time.Minute}}).Ends.Sub(began).Round(time.Second); got != 9*time.Minute {
 				t.Errorf("after %s it is to end after %s, want 9m", at, got)
 			}
 		}
@@ -224,7 +224,7 @@ func TestAForecastOfARunUnderACap(t *testing.T) {
 		s.Cap = "shared"
 		w.create(e, fleet.RunSpec{Name: "b", Placement: "q", Strategy: s})
 		time.Sleep(time.Minute)
-		a, b := w.forecast(e, "a", fleet.Assumptions{Take: 4 * time.Minute}), w.forecast(e, "b", fleet.Assumptions{Take: 4 * time.Minute})
+		a, b := w.forecast(e, "a", fleet.Assumptions{Take: metav1.Duration{Duration: 4 * time.Minute}}), w.forecast(e, "b", fleet.Assumptions{Take: metav1.Duration{Duration: 4 * time.Minute}})
 		if gotA, gotB := a.Ends.Sub(began).Round(time.Second), b.Ends.Sub(began).Round(time.Second); gotA != 11*time.Minute || gotB != 24*time.Minute {
 			t.Errorf("two at a time end after %s, want 11m, and one at a time after %s, want 24m", gotA, gotB)
 		}
@@ -296,8 +296,8 @@ func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
 			}
 		}
 		check(fleet.Assumptions{}, "it is started now", "", 3*time.Minute)
-		check(fleet.Assumptions{Approve: -1}, "it is started now", "waits for a decision on request held-after-all", -1)
-		check(fleet.Assumptions{Until: 2 * time.Minute}, "it is started now", "goes on for longer than 2m0s", -1)
+		check(fleet.Assumptions{Approve: metav1.Duration{Duration: -1}}, "it is started now", "waits for a decision on request held-after-all", -1)
+		check(fleet.Assumptions{Until: metav1.Duration{Duration: 2 * time.Minute}}, "it is started now", "goes on for longer than 2m0s", -1)
 
 		stop := running(t, e)
 		command := func(verb stages.Verb) {
@@ -321,7 +321,7 @@ func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
 		stop()
 		f := w.forecast(e, "held", fleet.Assumptions{})
 		status, err := e.Run("held").Status(t.Context())
-		if want := status.Run.Ended.Time(); err != nil || !f.Ends.Equal(want) || len(f.Events) > 0 || f.End.At != want.Sub(f.Now) || !f.Stages[0].Ends.Equal(want) {
+		if want := status.Run.Ended.Time(); err != nil || !f.Ends.Equal(want) || len(f.Events) > 0 || f.End.At.Duration != want.Sub(f.Now) || !f.Stages[0].Ends.Equal(want) {
 			t.Errorf("it ended at %s, and the forecast says %s, %+v, %v", want, f.Ends, f.Stages, err)
 		}
 		if _, err := e.Run("none").Forecast(t.Context(), fleet.Assumptions{}); err == nil {
@@ -386,7 +386,7 @@ func BenchmarkForecastRun(b *testing.B) {
 			b.Run("whole", func(b *testing.B) {
 				b.ReportAllocs()
 				for i := 0; b.Loop(); i++ {
-					whole := fleet.Assumptions{Until: time.Duration(i+1)*time.Second + 300*24*time.Hour} // others than before
+					whole := fleet.Assumptions{Until: metav1.Duration{Duration: time.Duration(i+1)*time.Second + 300*24*time.Hour}} // others than before
 					if f, err := e.Run("r").Forecast(b.Context(), whole); err != nil || f.End.State != stages.Completed {
 						b.Fatal(f.End.State, err)
 					}

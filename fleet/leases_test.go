@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
@@ -38,7 +39,7 @@ func (w *engineEnv) waitFor(name string, wait time.Duration) {
 	w.t.Helper()
 	host := w.newEngine(fleet.Config{Name: "host"})
 	w.declare(host, smallPlacement(name))
-	w.create(host, fleet.RunSpec{Name: name, Placement: name, Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: wait})})
+	w.create(host, fleet.RunSpec{Name: name, Placement: name, Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: wait}})})
 }
 
 // Leases lists the holder and the end of the lease for every run that has not ended, or whose end

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
@@ -66,7 +68,7 @@ func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 		ranTo(t, one, inAll("r0"), stages.Completed)
 		w.holds("v1")
 		spec := inAll("r1")
-		spec.Strategy.Stages[2].Before = []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}
+		spec.Strategy.Stages[2].Before = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}}
 		create(t, one, spec)
 		quiet()
 		stopTwo := running(t, two)

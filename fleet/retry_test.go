@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -49,7 +51,7 @@ func TestARunThatHasFailedIsRetriedOnlyWithThePlacement(t *testing.T) {
 		w.command(e, "b", stages.Command{Verb: stages.Abort})
 
 		held := startable()
-		held.Stages[0].After = []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}
+		held.Stages[0].After = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}}
 		w.command(e, "a", stages.Command{ID: "again", Verb: stages.Retry})
 		w.create(e, fleet.RunSpec{Name: "c", Placement: "web", Strategy: held})
 		w.within(2*time.Hour, "c", stages.Completed)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -124,7 +125,7 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 				spec := inAll("r1")
 				spec.Strategy.Profile = profile
 				spec.Strategy.Rollback.Approval = &approval.Policy{}
-				spec.Strategy.Stages[2].Before = []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}
+				spec.Strategy.Stages[2].Before = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}}
 				create(t, e, spec)
 				create(t, e, inAll("waits"))
 				time.Sleep(time.Minute)

@@ -133,13 +133,13 @@ func stageIt(seed uint64) *staged {
 	s := &staged{r: rand.New(rand.NewPCG(seed, 6)), taken: map[time.Duration]bool{}}
 	s.strategy = stages.Strategy{
 		Profile:  []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow}[s.r.IntN(3)],
-		Attempts: s.r.IntN(4), Backoff: time.Duration(s.r.IntN(3)) * 7 * time.Second,
+		Attempts: s.r.IntN(4), Backoff: metav1.Duration{Duration: time.Duration(s.r.IntN(3)) * 7 * time.Second},
 	}
 	if s.one(3) {
-		s.strategy.MinHealthy = 13 * time.Second
+		s.strategy.MinHealthy.Duration = 13 * time.Second
 	}
 	if s.one(4) {
-		s.strategy.ProgressDeadline = 5 * time.Minute
+		s.strategy.ProgressDeadline.Duration = 5 * time.Minute
 	}
 	for i := range 1 + s.r.IntN(3) {
 		s.stage(i)
@@ -155,7 +155,7 @@ func stageIt(seed uint64) *staged {
 
 func (s *staged) tasks(longest time.Duration) (out []stages.Task) {
 	if s.one(3) {
-		out = append(out, stages.Task{Type: stages.TimedWait, Wait: s.moment(longest)})
+		out = append(out, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: s.moment(longest)}})
 	}
 	if s.one(4) {
 		out = append(out, stages.Task{Type: stages.Approval})
@@ -258,9 +258,9 @@ func (s *staged) simulated(t *testing.T, p *stages.Plan) ([]string, simulate.End
 		var lines []string
 		asked := map[string]time.Duration{}
 		end, err := simulate.Run(p, s.environment, func(ev simulate.Event) error {
-			lines = append(lines, eventLine(ev.At, s.environment.Start, &ev.Event))
+			lines = append(lines, eventLine(ev.At.Duration, s.environment.Start, &ev.Event))
 			if ev.Type == stages.ApprovalRequested {
-				asked[ev.Request] = ev.At
+				asked[ev.Request] = ev.At.Duration
 			}
 			return nil
 		})
@@ -312,13 +312,13 @@ func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, s
 		t.Fatal(err)
 	}
 	want, expected := s.simulated(t, status.Plan)
-	s.play(t, e, w, expected.At)
+	s.play(t, e, w, expected.At.Duration)
 	stop()
 	for _, ev := range w.past(10_000) {
 		switch ev.Type {
 		case stages.SnapshotTaken, stages.SelectionChanged, stages.RunCreated, stages.RunTaken:
 		default:
-			if at := ev.Time.Sub(s.environment.Start); ev.Run != "" && at <= expected.At {
+			if at := ev.Time.Sub(s.environment.Start); ev.Run != "" && at <= expected.At.Duration {
 				lines = append(lines, eventLine(at, s.environment.Start, &ev))
 			}
 		}

@@ -76,7 +76,7 @@ func (t *timings) add(events []stages.Event, p *stages.Plan) {
 			delete(t.began, ev.Cluster) // it begins when it is reached
 		case stages.ClusterCompleted:
 			if at := t.started[ev.Cluster]; !ev.Unchanged && !at.IsZero() {
-				t.own[ev.Cluster] = max(0, ev.Time.Sub(at)-p.Strategy.MinHealthy)
+				t.own[ev.Cluster] = max(0, ev.Time.Sub(at)-p.Strategy.MinHealthy.Duration)
 			}
 			delete(t.started, ev.Cluster)
 			delete(t.began, ev.Cluster)

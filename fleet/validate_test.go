@@ -56,10 +56,10 @@ func TestRunProblemsAreToldAtOnce(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	spec := fleet.RunSpec{Name: "a b", Placement: "", Index: new(-1), Strategy: stages.Strategy{
-		MinHealthy: -time.Second,
+		MinHealthy: metav1.Duration{Duration: -time.Second},
 		Stages: []stages.Stage{
 			{Name: "one", Selector: badSelector(), MaxConcurrency: percent("101%")},
-			{Name: "one", Selector: everything(), MaxFailures: percent("half"), After: []stages.Task{{Type: stages.TimedWait, Wait: -1}}},
+			{Name: "one", Selector: everything(), MaxFailures: percent("half"), After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: -1}}}},
 			{Name: "Two", Before: []stages.Task{{Type: stages.Approval, Approval: &approval.Policy{ForbidStarter: true, Quorums: []approval.Quorum{{Count: 0}}}}}},
 		},
 	}}

@@ -6,6 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
@@ -68,7 +70,7 @@ func TestARunThatTimesOutMoves(t *testing.T) {
 		w.capture(e, "v0")
 		spec := specOf("r", 0)
 		spec.Strategy.Profile, spec.Strategy.OnFailure = stages.Workflow, stages.EndRun
-		hold := stages.Stage{Name: "hold", Before: []stages.Task{{Type: stages.Approval}}, Flow: stages.Flow{Pause: true, Timeout: time.Hour}}
+		hold := stages.Stage{Name: "hold", Before: []stages.Task{{Type: stages.Approval}}, Flow: stages.Flow{Pause: true, Timeout: metav1.Duration{Duration: time.Hour}}}
 		spec.Strategy.Stages = append([]stages.Stage{hold}, spec.Strategy.Stages...)
 		create(t, e, spec)
 		stop := running(t, e)

@@ -99,7 +99,7 @@ func TestAFreezeTakesEffectOnARunThatIsUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		windows := &timetable{}
 		begun := time.Now()
-		w, e := scheduled(t, windows, func(s *stages.Strategy) { s.MinHealthy = time.Minute })
+		w, e := scheduled(t, windows, func(s *stages.Strategy) { s.MinHealthy.Duration = time.Minute })
 		defer running(t, e)()
 		time.Sleep(30 * time.Second)
 		windows.set(frozenUntil(begun.Add(2 * time.Hour)))
@@ -259,7 +259,7 @@ func (w hanging) Rules(context.Context, *stages.Plan) (calendar.Rules, error) {
 // a short lease, and starts no others.
 func TestAHostThatHangsOverTheWindowsHoldsUpNothingInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e := scheduled(t, &timetable{}, func(s *stages.Strategy) { s.MinHealthy = 30 * time.Second })
+		w, e := scheduled(t, &timetable{}, func(s *stages.Strategy) { s.MinHealthy.Duration = 30 * time.Second })
 		stop := running(t, e)
 		time.Sleep(10 * time.Second)
 		stop()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -22,17 +24,17 @@ func flowOf(onFailure stages.OnFailure) stages.Strategy {
 		return stages.Group{Name: name, Clusters: clusters, MaxConcurrency: percent("100%"), DependsOn: after, Flow: f}
 	}
 	wait := own("wait", stages.Flow{Pause: true}, []string{"left", "right"})
-	wait.Before = []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}
-	long := stages.Flow{Timeout: time.Hour}
+	wait.Before = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}}
+	long := stages.Flow{Timeout: metav1.Duration{Duration: time.Hour}}
 	return stages.Strategy{
-		Profile: stages.Workflow, OnFailure: onFailure, Unassigned: stages.UnassignedExclude, Backoff: 4 * time.Minute,
+		Profile: stages.Workflow, OnFailure: onFailure, Unassigned: stages.UnassignedExclude, Backoff: metav1.Duration{Duration: 4 * time.Minute},
 		Stages: []stages.Stage{
 			holding("hold"),
 			{
 				Name: "graph", Clusters: []string{"s1a", "s1b", "s2a"}, Flow: long,
 				Groups: []stages.Group{own("left", long, nil, "s1a"), own("right", stages.Flow{}, nil, "s1b"), wait, own("last", long, []string{"wait"}, "s2a")},
 			},
-			{Name: "late", Clusters: []string{"s3a", "s3b"}, MaxConcurrency: percent("100%"), Flow: stages.Flow{Timeout: 5 * time.Minute}},
+			{Name: "late", Clusters: []string{"s3a", "s3b"}, MaxConcurrency: percent("100%"), Flow: stages.Flow{Timeout: metav1.Duration{Duration: 5 * time.Minute}}},
 			{Name: "never", Clusters: []string{"s2b"}},
 			{Name: "always", Clusters: []string{"s4a"}, Flow: stages.Flow{Always: true}},
 		},

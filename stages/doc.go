@@ -21,8 +21,8 @@
 // Every function depends on its arguments only: no I/O, no clock, no randomness, no goroutine.
 // A Plan does not change after it is made. Several goroutines may read a value at the same
 // time, but only one may change it. The times of a [Schedule] are local to its offset from UTC,
-// an [Instant] is in milliseconds since the Unix epoch, and durations are in nanoseconds, also
-// in their JSON.
+// an [Instant] is in milliseconds since the Unix epoch, and JSON has durations as texts such as
+// "10s".
 //
 // Related packages: placement selects the clusters, snapshot holds the content, and approval
 // defines the identities that may approve a run.

@@ -73,7 +73,7 @@ func (g *Group) checkFlow(at *field.Path) field.ErrorList {
 }
 
 func (f Flow) check(at *field.Path, selector *metav1.LabelSelector, names []string, sortKey, tasks string, before, after int) field.ErrorList {
-	errs := checkDuration(at.Child("timeout"), f.Timeout)
+	errs := checkDuration(at.Child("timeout"), f.Timeout.Duration)
 	if len(names) > 0 {
 		errs = append(errs, checkNames(at.Child("clusters"), names)...)
 		if selector != nil || sortKey != "" {
@@ -218,7 +218,7 @@ func (s *PlannedStage) Pauses() bool {
 
 // IsTracked reports whether the run keeps track of when the group is reached and ends.
 func (g *PlannedGroup) IsTracked(st *PlannedStage) bool {
-	return len(g.Gates) > 0 || st.HasDependencies() || g.Timeout > 0
+	return len(g.Gates) > 0 || st.HasDependencies() || g.Timeout.Duration > 0
 }
 
 // HasDependencies reports whether groups of the stage wait for others.

@@ -4,7 +4,8 @@ import (
 	"cmp"
 	"iter"
 	"slices"
-	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages/check"
@@ -107,9 +108,9 @@ type PlannedGroup struct {
 
 // PlannedGate is a task on one side of a stage or a group.
 type PlannedGate struct {
-	When approval.When `json:"when"`
-	Type TaskType      `json:"type"`
-	Wait time.Duration `json:"wait,omitempty"`
+	When approval.When   `json:"when"`
+	Type TaskType        `json:"type"`
+	Wait metav1.Duration `json:"wait,omitzero"`
 	// Policy is set for an Approval.
 	Policy approval.Policy `json:"policy,omitzero"`
 	// Schedule is set for a ScheduledStart.

@@ -1,8 +1,6 @@
 package stages
 
 import (
-	"time"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -54,7 +52,7 @@ const (
 )
 
 // Strategy is a template that sets the order and the speed of a rollout. A [Plan] freezes it.
-// Durations are from 0 to 365 days.
+// Durations are from 0 to 365 days, and texts such as "10s" or "1h30m" in JSON and YAML.
 //
 // A strategy that sets only its stages waits patiently: each stage updates its clusters one
 // after the other and retries a failing cluster without end, after 1 s, 2 s, 4 s and so on up
@@ -91,14 +89,14 @@ type Strategy struct {
 	// longer. After a permanent error, for example a forbidden or invalid object, the wait
 	// is MaxBackoff at once because an early retry does not help; the message of the
 	// cluster says so.
-	Backoff    time.Duration `json:"backoff,omitempty"`
-	MaxBackoff time.Duration `json:"maxBackoff,omitempty"`
+	Backoff    metav1.Duration `json:"backoff,omitzero"`
+	MaxBackoff metav1.Duration `json:"maxBackoff,omitzero"`
 	// ProgressDeadline is the maximum duration of a cluster over all its attempts; after it the
 	// cluster counts as failed. 0 means no limit. The time a cluster is Pending does not count.
-	ProgressDeadline time.Duration `json:"progressDeadline,omitempty"`
+	ProgressDeadline metav1.Duration `json:"progressDeadline,omitzero"`
 	// MinHealthy is the time that a cluster must be healthy before it counts as done; losing
 	// health restarts it. A cluster that had the revision already does not wait.
-	MinHealthy time.Duration `json:"minHealthy,omitempty"`
+	MinHealthy metav1.Duration `json:"minHealthy,omitzero"`
 	// Rollback says when the run is rolled back; nil means never.
 	Rollback *RollbackPolicy `json:"rollback,omitempty"`
 	// OnFailure selects how a run of profile Workflow reacts to an exceeded budget or
@@ -200,9 +198,9 @@ type Removal struct {
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	// Deadline is the time that an unreachable cluster delays the removal before it is
 	// skipped. Default 5 min.
-	Deadline time.Duration `json:"deadline,omitempty"`
-	Before   []Task        `json:"beforeStageTasks,omitempty"`
-	After    []Task        `json:"afterStageTasks,omitempty"`
+	Deadline metav1.Duration `json:"deadline,omitzero"`
+	Before   []Task          `json:"beforeStageTasks,omitempty"`
+	After    []Task          `json:"afterStageTasks,omitempty"`
 	// Only, if not empty, makes a run an eviction: it updates nothing and cleans exactly
 	// these clusters, whether or not the placement picks them. Until the run has ended they
 	// are not picked; later decisions may pick them again. A run that supersedes others
@@ -233,7 +231,7 @@ const (
 type Task struct {
 	Type TaskType `json:"type"`
 	// Wait is the duration of a TimedWait, more than 0 and at most 365 days.
-	Wait time.Duration `json:"waitTime,omitempty"`
+	Wait metav1.Duration `json:"waitTime,omitzero"`
 	// Approval is the policy of an Approval; nil is the zero Policy.
 	Approval *approval.Policy `json:"approval,omitempty"`
 	// Schedule is the schedule of a ScheduledStart.
@@ -279,7 +277,7 @@ type Flow struct {
 	// failed, and the run continues like a run that exceeded its budget. The time in which
 	// the run is stopped or stopping does not count. The timeout of a Pause begins when the
 	// run reaches the Pause.
-	Timeout time.Duration `json:"timeout,omitempty"`
+	Timeout metav1.Duration `json:"timeout,omitzero"`
 	// Always runs the stage or group even if the run has failed or was aborted before. Only
 	// profile Workflow has it.
 	Always bool `json:"always,omitempty"`

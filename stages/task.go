@@ -40,10 +40,10 @@ func checkTask(at *field.Path, t *Task, when approval.When) field.ErrorList {
 	}
 	switch t.Type {
 	case TimedWait:
-		if t.Wait == 0 {
+		if t.Wait.Duration == 0 {
 			return append(errs, field.Required(at.Child("waitTime"), "a TimedWait needs to know how long"))
 		}
-		return append(errs, checkDuration(at.Child("waitTime"), t.Wait)...)
+		return append(errs, checkDuration(at.Child("waitTime"), t.Wait.Duration)...)
 	case Approval:
 		if t.Approval != nil {
 			errs = append(errs, t.Approval.Problems(at.Child("approval"))...)
@@ -76,16 +76,16 @@ func checkTaskFields(at *field.Path, t *Task) field.ErrorList {
 	if t.Type == ScheduledStart && t.Approval != nil {
 		errs = append(errs, field.Forbidden(at.Child("approval"), "a ScheduledStart takes no approval"))
 	}
-	if t.Type == Approval && t.Wait != 0 {
+	if t.Type == Approval && t.Wait.Duration != 0 {
 		errs = append(errs, field.Forbidden(at.Child("waitTime"), "an Approval does not wait for a time; add a task of type TimedWait"))
 	}
-	if t.Type == ScheduledStart && t.Wait != 0 {
+	if t.Type == ScheduledStart && t.Wait.Duration != 0 {
 		errs = append(errs, field.Forbidden(at.Child("waitTime"), "a ScheduledStart waits for its schedule; add a task of type TimedWait"))
 	}
 	if t.Type == CheckTask && t.Approval != nil {
 		errs = append(errs, field.Forbidden(at.Child("approval"), "a Check takes no approval; add a task of type Approval"))
 	}
-	if t.Type == CheckTask && t.Wait != 0 {
+	if t.Type == CheckTask && t.Wait.Duration != 0 {
 		errs = append(errs, field.Forbidden(at.Child("waitTime"), "a Check waits for its measurements; add a task of type TimedWait, or have the checks an initialDelay"))
 	}
 	if t.Type != CheckTask && len(t.Checks) > 0 {
@@ -102,12 +102,12 @@ func checkTiming(at *field.Path, s *Strategy) field.ErrorList {
 	if s.Attempts < -1 {
 		errs = append(errs, field.Invalid(at.Child("attempts"), s.Attempts, "must be a number of attempts, 0 for the profile's or -1 for no end"))
 	}
-	errs = append(errs, checkDuration(at.Child("backoff"), s.Backoff)...)
-	errs = append(errs, checkDuration(at.Child("maxBackoff"), s.MaxBackoff)...)
-	errs = append(errs, checkDuration(at.Child("progressDeadline"), s.ProgressDeadline)...)
-	errs = append(errs, checkDuration(at.Child("minHealthy"), s.MinHealthy)...)
-	if s.MaxBackoff > 0 && s.MaxBackoff < s.Backoff {
-		errs = append(errs, field.Invalid(at.Child("maxBackoff"), s.MaxBackoff.String(), "must not be less than backoff, "+s.Backoff.String()))
+	errs = append(errs, checkDuration(at.Child("backoff"), s.Backoff.Duration)...)
+	errs = append(errs, checkDuration(at.Child("maxBackoff"), s.MaxBackoff.Duration)...)
+	errs = append(errs, checkDuration(at.Child("progressDeadline"), s.ProgressDeadline.Duration)...)
+	errs = append(errs, checkDuration(at.Child("minHealthy"), s.MinHealthy.Duration)...)
+	if s.MaxBackoff.Duration > 0 && s.MaxBackoff.Duration < s.Backoff.Duration {
+		errs = append(errs, field.Invalid(at.Child("maxBackoff"), s.MaxBackoff.Duration.String(), "must not be less than backoff, "+s.Backoff.Duration.String()))
 	}
 	return errs
 }

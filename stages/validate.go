@@ -141,7 +141,7 @@ func checkLimits(at *field.Path, concurrency, failures *intstr.IntOrString, stri
 
 func checkRemoval(at *field.Path, r *Removal) field.ErrorList {
 	errs := values.CheckLimit(at.Child("maxConcurrency"), r.MaxConcurrency, 1)
-	errs = append(errs, checkDuration(at.Child("deadline"), r.Deadline)...)
+	errs = append(errs, checkDuration(at.Child("deadline"), r.Deadline.Duration)...)
 	errs = append(errs, checkTasks(at.Child("beforeStageTasks"), r.Before, approval.Before)...)
 	errs = append(errs, checkTasks(at.Child("afterStageTasks"), r.After, approval.After)...)
 	for i, name := range r.Only {

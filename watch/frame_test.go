@@ -74,11 +74,11 @@ func number(n int) *intstr.IntOrString {
 // after the second.
 func rollout() stages.Strategy {
 	return stages.Strategy{
-		Name: "rollout", Attempts: 2, Backoff: time.Minute, MinHealthy: 30 * time.Second,
+		Name: "rollout", Attempts: 2, Backoff: metav1.Duration{Duration: time.Minute}, MinHealthy: metav1.Duration{Duration: 30 * time.Second},
 		Stages: []stages.Stage{
 			{
 				Name: "canary", Selector: tier("canary"), MaxConcurrency: number(2),
-				After: []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}, {Type: stages.Approval, Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}}}}},
+				After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}, {Type: stages.Approval, Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}}}}},
 			},
 			{
 				Name: "prod", Selector: tier("prod"), MaxConcurrency: number(6), MaxFailures: number(3),
@@ -229,7 +229,7 @@ func wide() *scene {
 				all = append(all, cluster)
 				st.Groups = append(st.Groups, stages.Group{Name: fmt.Sprintf("zone-%02d", j), Clusters: []string{cluster.Name}})
 				if j%3 == 0 {
-					st.Groups[j].Before = []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}
+					st.Groups[j].Before = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}}
 				}
 			}
 		}

@@ -42,7 +42,7 @@ func twice(ctx context.Context, soak time.Duration) (*fleet.Engine, <-chan error
 		}
 		return nil
 	})
-	strategy := stages.Strategy{Attempts: 1, MinHealthy: soak, Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
+	strategy := stages.Strategy{Attempts: 1, MinHealthy: metav1.Duration{Duration: soak}, Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
 	err = engine.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}})
 	if err == nil {
 		err = source.Put(config("good"))

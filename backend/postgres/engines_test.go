@@ -194,7 +194,7 @@ func (c *crew) declare(runs int, waits time.Duration) (names []string) {
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		wait := []stages.Task{{Type: stages.TimedWait, Wait: waits}}
+		wait := []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: waits}}}
 		spec := fleet.RunSpec{Name: name, Placement: name, Strategy: stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Before: wait, After: wait}}}}
 		if _, err := c.host.CreateRun(c.t.Context(), spec); err != nil {
 			c.t.Fatal(err)

@@ -117,8 +117,8 @@ func gatesCell(when approval.When, gates ...[]stages.PlannedGate) string {
 			continue
 		}
 		text := string(g.Type)
-		if g.Wait > 0 {
-			text += " " + g.Wait.String()
+		if g.Wait.Duration > 0 {
+			text += " " + g.Wait.Duration.String()
 		}
 		for _, q := range g.Policy.Quorums {
 			text += " " + strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group)) //nolint:modernize // few lines

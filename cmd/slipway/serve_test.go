@@ -272,7 +272,7 @@ func TestServeMeasuresChecks(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "abort shop-2")
 	strategy := filepath.Join(t.TempDir(), "strategy.yaml")
-	v.must(os.WriteFile(strategy, []byte("stages: [{name: all, labelSelector: {}, clusterChecks: [{name: errors, query: 'errors{c=\"{{cluster}}\"}', max: 0, interval: 1000000000}]}]\n"), 0o600))
+	v.must(os.WriteFile(strategy, []byte("stages: [{name: all, labelSelector: {}, clusterChecks: [{name: errors, query: 'errors{c=\"{{cluster}}\"}', max: 0, interval: 1s}]}]\n"), 0o600))
 	create := "create run shop-3 --placement shop --index 1 --strategy " + strategy
 	_, end := v.serve()
 	v.shows(cli.ExitFailed, create, "this host has no metric providers")

@@ -54,8 +54,8 @@ func newForecast(o *options) *cobra.Command {
 			return o.printForecast(f)
 		}, append(cli.Formats(), drawn...)...)
 	s.flags(cmd)
-	cmd.Flags().DurationVar(&a.Take, "take", 0, "assumed duration of a cluster without history; default 1m")
-	cmd.Flags().DurationVar(&a.Approve, "approve-after", 0, "assumed time until people approve; negative is never")
+	cmd.Flags().DurationVar(&a.Take.Duration, "take", 0, "assumed duration of a cluster without history; default 1m")
+	cmd.Flags().DurationVar(&a.Approve.Duration, "approve-after", 0, "assumed time until people approve; negative is never")
 	return cmd
 }
 

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -44,7 +45,7 @@ func gate() stages.Task {
 		Quorums:        []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}},
 		ForbidStarter:  true,
 		RequireBinding: true, // an answer quotes the run, stage and plan that it was given for
-		Expires:        4 * time.Hour,
+		Expires:        metav1.Duration{Duration: 4 * time.Hour},
 	}
 	gate := stages.Task{Type: stages.Approval, Approval: policy}
 	return gate

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-dev/slipway/backend/bolt"
@@ -36,7 +37,7 @@ func main() {
 		Source:    must(source.New(must(clientcmd.BuildConfigFromFlags("", file)), source.Options{})),
 	}
 	strategy := stages.Strategy{Stages: []stages.Stage{
-		{Name: "canary", Clusters: []string{canary}, After: []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}},
+		{Name: "canary", Clusters: []string{canary}, After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}}},
 		{Name: "others", Rest: true},
 	}}
 	fmt.Println(must(rollOut(context.Background(), cfg, fleet.RunSpec{Name: run, Placement: "web", Strategy: strategy})))

@@ -28,7 +28,7 @@ func gated(tier, query string, limit float64) stages.Stage {
 	return stages.Stage{
 		Name: tier, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": tier}},
 		After: []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{
-			Name: "errors", Query: query, Max: &limit, Interval: time.Second, Count: 5,
+			Name: "errors", Query: query, Max: &limit, Interval: metav1.Duration{Duration: time.Second}, Count: 5,
 		}}}},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"os/exec"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -47,7 +48,7 @@ func main() {
 func newPlan(version string, clusters []string) (*stages.Plan, error) {
 	two := intstr.FromInt32(2)
 	strategy := stages.Strategy{Attempts: 3, Stages: []stages.Stage{
-		{Name: "first", Clusters: clusters[:1], After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}},
+		{Name: "first", Clusters: clusters[:1], After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}}},
 		{Name: "others", Rest: true, MaxConcurrency: &two},
 	}}
 	var all []placement.Cluster

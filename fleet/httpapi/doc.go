@@ -7,9 +7,9 @@
 //
 // # Routes
 //
-// Values are types of packages fleet, stages, approval and snapshot, in JSON. Durations are in
-// nanoseconds. A body after > may be omitted if its zero value suffices. Routes marked with * make
-// changes.
+// Values are types of packages fleet, stages, approval and snapshot, in JSON. Durations are texts
+// such as "10s" or "1h30m". A body after > may be omitted if its zero value suffices. Routes marked
+// with * make changes.
 //
 //	GET    /v1/placements                                        List of PlacementSummary
 //	GET    /v1/placements/{placement}                            PlacementSummary

@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/durations"
 )
 
 // Options say how to serve an engine. The zero value serves it for reading only.
@@ -121,7 +122,7 @@ func DecodeBody(r *http.Request, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return badRequest(fmt.Errorf("the body: %w", err))
+		return badRequest(fmt.Errorf("the body: %w", durations.Explain(err, text, into)))
 	}
 	if _, err := d.Token(); err != io.EOF {
 		return badRequest(errors.New("the body: there is more after its JSON"))

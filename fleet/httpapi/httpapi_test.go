@@ -763,8 +763,8 @@ func TestShapes(t *testing.T) {
 		{`\b\d{13}\b`, `MILLIS`},
 		{`"(uid|runUID|Uid)": "[^"]+"`, `"$1": "UID"`},
 		{`(eu-\d -?\d+ \d+ )[^"]+`, `${1}UID`},
-		{`"typical": \d+`, `"typical": NANOS`},
-		{`"(at|started|ended|held|opened|seq)": \d+`, `"$1": N`},
+		{`"(typical|at|started|ended|held|opened)": "[0-9.a-zµ]+"`, `"$1": "DURATION"`},
+		{`"seq": \d+`, `"seq": N`},
 	} {
 		got = regexp.MustCompile(volatile.find).ReplaceAllString(got, volatile.put)
 	}

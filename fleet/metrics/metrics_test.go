@@ -35,7 +35,7 @@ func TestWhatAnEngineHoldsIsAMetric(t *testing.T) {
 	if err := engine.PutPlacement(t.Context(), fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}); err != nil {
 		t.Fatal(err)
 	}
-	strategy := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Before: []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}}}}
+	strategy := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Before: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}}}}}
 	if _, err := engine.CreateRun(t.Context(), fleet.RunSpec{Name: "web-1", Placement: "web", Strategy: strategy}); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func staged() stages.Strategy {
 	second.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
 		{Key: groupLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{"group-2a", "group-2b", "group-2c"}},
 	}}
-	first.After = []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}
+	first.After = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}}
 	return stages.Strategy{Profile: stages.ClusterUpdate, Stages: []stages.Stage{first, second}}
 }
 
@@ -295,7 +295,7 @@ func TestAClusterThatAnotherClientWorksOnLetsOthersGoFirst(t *testing.T) {
 
 func TestARunIsDoneWhenItsClustersAreHealthy(t *testing.T) {
 	w := testState("w1", "w2")
-	w.Clusters["w1"].Unhealthy = time.Hour
+	w.Clusters["w1"].Unhealthy.Duration = time.Hour
 	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)

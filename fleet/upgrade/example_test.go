@@ -35,7 +35,7 @@ func cloud() *embedded.Provider {
 			"eu-2": cluster("eu", "1.30.2", "2026.02"),
 			"us-1": cluster("us", "1.29.4", "2026.01"),
 		},
-		Takes: time.Millisecond,
+		Takes: metav1.Duration{Duration: time.Millisecond},
 	}, nil)
 }
 

@@ -175,7 +175,7 @@ func twoClusters(version string) embedded.State {
 	}
 	return embedded.State{
 		Regions:  map[string]*embedded.Region{"eu": {Images: map[string][]string{"": {"i2", "i1"}}}},
-		Clusters: map[string]*embedded.Cluster{"a": cluster(), "b": cluster()}, Takes: time.Minute,
+		Clusters: map[string]*embedded.Cluster{"a": cluster(), "b": cluster()}, Takes: metav1.Duration{Duration: time.Minute},
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
@@ -28,7 +30,7 @@ func testState(names ...string) embedded.State {
 			"east": {Images: map[string][]string{"": {"i2", "i1"}}},
 		},
 		Versions: []string{"1.29.4", "1.30.1", "1.30.2", "1.31.0"},
-		Clusters: map[string]*embedded.Cluster{}, Takes: takes,
+		Clusters: map[string]*embedded.Cluster{}, Takes: metav1.Duration{Duration: takes},
 	}
 	for _, name := range names {
 		region := "east"

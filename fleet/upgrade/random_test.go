@@ -54,8 +54,8 @@ func (c *chaos) upgrade(t *testing.T) {
 	}
 	w := testState(c.names...)
 	for _, cl := range w.Clusters {
-		cl.Takes = time.Duration(c.IntN(300)) * time.Second
-		cl.Unhealthy = time.Duration(c.IntN(3)) * time.Minute
+		cl.Takes.Duration = time.Duration(c.IntN(300)) * time.Second
+		cl.Unhealthy.Duration = time.Duration(c.IntN(3)) * time.Minute
 	}
 	c.r, c.most, c.attempts, c.images = newEnv(t, w, c.target()), 1+c.IntN(3), 1+c.IntN(3), 3
 	c.live()

@@ -74,7 +74,7 @@ func TestEachTypeUpgradesItsParts(t *testing.T) {
 func TestNothingIsProvenBeforeItIsThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState("w1")
-		w.Clusters["w1"].Unhealthy = time.Hour
+		w.Clusters["w1"].Unhealthy.Duration = time.Hour
 		h := byHand(t, w, full(upgrade.Latest))
 		for _, want := range []string{"control plane has 1.29.4", "node pool system has 1.29.4 i1"} {
 			for range 3 { // repetition changes nothing

@@ -24,7 +24,7 @@ func ExampleRead() {
 	for _, st := range s.Stages {
 		fmt.Println("stage", st.Name, "with", len(st.Groups), "groups")
 		for _, t := range st.After {
-			fmt.Println("then", t.Type, t.Wait)
+			fmt.Println("then", t.Type, t.Wait.Duration)
 		}
 	}
 	// Output:

@@ -110,7 +110,7 @@ func (b *builder) stage(v value) {
 		},
 	}, "name")
 	if wait > 0 {
-		s.After = append(s.After, stages.Task{Type: stages.TimedWait, Wait: wait})
+		s.After = append(s.After, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: wait}})
 	}
 	if ok {
 		whole(v, &s)

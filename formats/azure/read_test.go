@@ -52,7 +52,7 @@ func TestTheTutorialsFileIsAStrategy(t *testing.T) {
 				{Name: "group-1b", Selector: inUpdateGroup("group-1b"), MaxFailures: number(0)},
 				{Name: "group-1c", Selector: inUpdateGroup("group-1c"), MaxFailures: number(0)},
 			},
-			After: []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}},
+			After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}},
 		}, {
 			Name: "stage2", Selector: &metav1.LabelSelector{}, MaxConcurrency: number(50),
 			Groups: []stages.Group{
@@ -81,7 +81,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 			{Type: stages.Approval, DisplayName: "may we?"},
 			{Type: stages.ScheduledStart, Schedule: &stages.Schedule{Day: "Friday", Time: "18:00", Offset: "-05:00"}},
 		},
-		After: []stages.Task{{Type: stages.Approval}, {Type: stages.TimedWait, Wait: 10 * time.Minute}},
+		After: []stages.Task{{Type: stages.Approval}, {Type: stages.TimedWait, Wait: metav1.Duration{Duration: 10 * time.Minute}}},
 		Groups: []stages.Group{{
 			Name: "canary-eu", Selector: inUpdateGroup("canary-eu"), MaxConcurrency: number(2), MaxFailures: number(1),
 			Before: []stages.Task{{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/azure"
@@ -26,7 +27,7 @@ func TestSlipwayRollback(t *testing.T) {
 		", \"slipwayRollback\": {}":   {},
 		", \"slipwayRollback\": {\"causes\": [\"BudgetExceeded\"], \"newClusters\": \"Leave\", \"approval\": {\"quorums\": [{\"group\": \"sre\", \"count\": 2}], \"expires\": \"24h\"}}": {
 			Causes: []stages.RollbackCause{stages.BudgetExceeded}, New: stages.LeaveNew,
-			Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, Expires: 24 * time.Hour},
+			Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, Expires: metav1.Duration{Duration: 24 * time.Hour}},
 		},
 	} {
 		s, err := azure.Read(strings.NewReader(rolledBack(more)), "f")

@@ -333,6 +333,6 @@ func waitStatus(planned []stages.PlannedGate, outlines []stages.GateOutline, rea
 	}
 	return &WaitStatus{
 		Status:   gateStatus(&outlines[i], reachedGate(reached, &outlines[i])),
-		Duration: int(planned[i].Wait / time.Second),
+		Duration: int(planned[i].Wait.Duration / time.Second),
 	}
 }

@@ -153,12 +153,12 @@ func (w *writer) options(s *stages.Strategy) {
 		w.errs = append(w.errs, field.Invalid(field.NewPath("unassigned"), s.Unassigned, "must be Exclude"))
 	}
 	w.refuse(s.Attempts != 0 && s.Attempts != 1, field.NewPath("attempts"), "a member is tried once; "+always+" 0")
-	w.refuse(s.Backoff != 0, field.NewPath("backoff"), "a member is tried once; "+always+" 0")
-	w.refuse(s.MaxBackoff != 0, field.NewPath("maxBackoff"), "a member is tried once; "+always+" 0")
-	w.refuse(s.ProgressDeadline != 0, field.NewPath("progressDeadline"), "there is none; leave it 0")
-	w.refuse(s.MinHealthy != 0, field.NewPath("minHealthy"), "there is none; leave it 0")
+	w.refuse(s.Backoff.Duration != 0, field.NewPath("backoff"), "a member is tried once; "+always+" 0")
+	w.refuse(s.MaxBackoff.Duration != 0, field.NewPath("maxBackoff"), "a member is tried once; "+always+" 0")
+	w.refuse(s.ProgressDeadline.Duration != 0, field.NewPath("progressDeadline"), "there is none; leave it 0")
+	w.refuse(s.MinHealthy.Duration != 0, field.NewPath("minHealthy"), "there is none; leave it 0")
 	r := &s.Removal
-	w.refuse(r.MaxConcurrency != nil || r.Deadline != 0 || len(r.Before)+len(r.After) > 0, field.NewPath("removal"), "nothing is removed; leave it out")
+	w.refuse(r.MaxConcurrency != nil || r.Deadline.Duration != 0 || len(r.Before)+len(r.After) > 0, field.NewPath("removal"), "nothing is removed; leave it out")
 }
 
 func (w *writer) stage(at *field.Path, s *stages.Stage) Stage {
@@ -267,10 +267,10 @@ func (w *writer) after(at *field.Path, tasks []stages.Task) (gates []Gate, wait 
 
 func (w *writer) wait(at *field.Path, t *stages.Task) int {
 	w.refuse(t.DisplayName != "", at.Child("displayName"), "a wait has no name; leave it out")
-	if t.Wait%time.Second != 0 {
-		w.errs = append(w.errs, field.Invalid(at.Child("waitTime"), t.Wait.String(), "must be whole seconds"))
+	if t.Wait.Duration%time.Second != 0 {
+		w.errs = append(w.errs, field.Invalid(at.Child("waitTime"), t.Wait.Duration.String(), "must be whole seconds"))
 	}
-	return int(t.Wait / time.Second)
+	return int(t.Wait.Duration / time.Second)
 }
 
 func (w *writer) schedule(at *field.Path, s *stages.Schedule) *ScheduledStart {

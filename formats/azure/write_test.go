@@ -21,11 +21,11 @@ func TestWhatAzureCannotExpressIsAnErrorThatNamesIt(t *testing.T) {
 		"profile":                   func(s *stages.Strategy) { s.Profile = stages.Staged },
 		"unassigned":                func(s *stages.Strategy) { s.Unassigned = stages.UnassignedError },
 		"attempts":                  func(s *stages.Strategy) { s.Attempts = 2 },
-		"backoff":                   func(s *stages.Strategy) { s.Backoff = time.Second },
-		"maxBackoff":                func(s *stages.Strategy) { s.MaxBackoff = time.Second },
-		"progressDeadline":          func(s *stages.Strategy) { s.ProgressDeadline = time.Second },
-		"minHealthy":                func(s *stages.Strategy) { s.MinHealthy = time.Second },
-		"removal":                   func(s *stages.Strategy) { s.Removal.Deadline = time.Second },
+		"backoff":                   func(s *stages.Strategy) { s.Backoff.Duration = time.Second },
+		"maxBackoff":                func(s *stages.Strategy) { s.MaxBackoff.Duration = time.Second },
+		"progressDeadline":          func(s *stages.Strategy) { s.ProgressDeadline.Duration = time.Second },
+		"minHealthy":                func(s *stages.Strategy) { s.MinHealthy.Duration = time.Second },
+		"removal":                   func(s *stages.Strategy) { s.Removal.Deadline.Duration = time.Second },
 		"stages[0].sortingLabelKey": func(s *stages.Strategy) { s.Stages[0].SortKey = "order" },
 		"stages[0].checks": func(s *stages.Strategy) {
 			s.Stages[0].Checks = []check.Check{{Name: "errors", Query: "errors", Max: new(1.0)}}
@@ -42,10 +42,10 @@ func TestWhatAzureCannotExpressIsAnErrorThatNamesIt(t *testing.T) {
 		"stages[0].maxConcurrency": func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = nil },
 		"stages[0].strictFailures": func(s *stages.Strategy) { s.Stages[0].MaxFailures, s.Stages[0].StrictFailures = number(1), true },
 		"stages[0].afterStageTasks[0].waitTime": func(s *stages.Strategy) {
-			s.Stages[0].After[0].Wait = 1500 * time.Millisecond
+			s.Stages[0].After[0].Wait.Duration = 1500 * time.Millisecond
 		},
 		"stages[0].beforeStageTasks": func(s *stages.Strategy) {
-			s.Stages[0].Before = []stages.Task{{Type: stages.TimedWait, Wait: time.Second}}
+			s.Stages[0].Before = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Second}}}
 		},
 		"stages[0].beforeStageTasks[0].approval": func(s *stages.Strategy) {
 			s.Stages[0].Before = []stages.Task{{Type: stages.Approval, Approval: &approval.Policy{ForbidStarter: true}}}
@@ -60,7 +60,7 @@ func TestWhatAzureCannotExpressIsAnErrorThatNamesIt(t *testing.T) {
 			s.Stages[0].Groups[0].MaxFailures, s.Stages[0].Groups[0].StrictFailures = number(1), true
 		},
 		"stages[0].groups[0].afterGroupTasks": func(s *stages.Strategy) {
-			s.Stages[0].Groups[0].After = []stages.Task{{Type: stages.TimedWait, Wait: time.Second}}
+			s.Stages[0].Groups[0].After = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Second}}}
 		},
 		"stages[1].labelSelector": func(s *stages.Strategy) { s.Stages[1].Groups = nil },
 		// Only the reader checks Azure's limits.

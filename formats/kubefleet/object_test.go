@@ -283,8 +283,8 @@ func TestRollingUpdateIsARun(t *testing.T) {
 	got := r.Strategy(tracked)
 	equal(t, "strategy", want, got, got.Validate())
 	for _, untracked := range []snapshot.Item{item("example.com", "Database"), item("autoscaling", "HorizontalPodAutoscaler"), item("networking.k8s.io", "Ingress")} {
-		if got := r.Strategy(append(tracked, untracked)); got.MinHealthy != time.Minute {
-			t.Errorf("with a %s a cluster waits %s, want a minute", untracked.Kind, got.MinHealthy)
+		if got := r.Strategy(append(tracked, untracked)); got.MinHealthy.Duration != time.Minute {
+			t.Errorf("with a %s a cluster waits %s, want a minute", untracked.Kind, got.MinHealthy.Duration)
 		}
 	}
 	if got := (kubefleet.Rollout{}).Strategy(nil); got.Stages[0].Groups[1].MaxConcurrency.StrVal != "25%" {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -22,7 +23,7 @@ func TestAStrategySaysWhoHasToApprove(t *testing.T) {
 		{text: "", want: nil},
 		{text: ", approval: {}", want: &approval.Policy{}},
 		{text: ", approval: {quorums: [{count: 2}, {group: security, count: 1}], forbidStarter: true, expires: 24h, requireBinding: true}", want: &approval.Policy{
-			Quorums: []approval.Quorum{{Count: 2}, {Group: "security", Count: 1}}, ForbidStarter: true, Expires: 24 * time.Hour, RequireBinding: true,
+			Quorums: []approval.Quorum{{Count: 2}, {Group: "security", Count: 1}}, ForbidStarter: true, Expires: metav1.Duration{Duration: 24 * time.Hour}, RequireBinding: true,
 		}},
 		{text: ", approval: {quorums: [{group: security}]}", err: "count"},
 		{text: ", approval: {quorums: [{count: 0}]}", err: "must be a number of at least 1"},

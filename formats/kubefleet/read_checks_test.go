@@ -39,8 +39,8 @@ func TestAStrategySaysWhatIsMeasured(t *testing.T) {
 		Name: "a", Selector: &metav1.LabelSelector{},
 		Before: []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "quiet", Query: "alerts", Max: number(0), Empty: check.Successful}}}},
 		After: []stages.Task{{Type: stages.Approval}, {Type: stages.CheckTask, Checks: []check.Check{{
-			Name: "errors", Provider: "prom", Query: "errors[{{window}}]", Min: number(-1.5), Max: number(0.01), InitialDelay: 30 * time.Second,
-			Interval: 10 * time.Second, Count: 5, FailureLimit: 1, InconclusiveLimit: 2, ConsecutiveErrorLimit: &none, Expires: time.Hour,
+			Name: "errors", Provider: "prom", Query: "errors[{{window}}]", Min: number(-1.5), Max: number(0.01), InitialDelay: metav1.Duration{Duration: 30 * time.Second},
+			Interval: metav1.Duration{Duration: 10 * time.Second}, Count: 5, FailureLimit: 1, InconclusiveLimit: 2, ConsecutiveErrorLimit: &none, Expires: metav1.Duration{Duration: time.Hour},
 		}}}},
 		Checks:        []check.Check{{Name: "latency", Query: "latency", Max: number(2000)}},
 		ClusterChecks: []check.Check{{Name: "errors", Query: "sum by (cluster) (errors)", ClusterLabel: "cluster", Max: number(1)}},

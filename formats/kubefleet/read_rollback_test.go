@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -39,7 +40,7 @@ func TestAStrategySaysWhenItIsTakenBack(t *testing.T) {
 		}},
 		{text: ", rollback: {causes: [Command], newClusters: Leave, approval: {quorums: [{count: 2}, {group: sre, count: 1}], forbidStarter: true, expires: 24h, requireBinding: true}}", want: &stages.RollbackPolicy{
 			Causes: []stages.RollbackCause{stages.OnCommand}, New: stages.LeaveNew, Approval: &approval.Policy{
-				Quorums: []approval.Quorum{{Count: 2}, {Group: "sre", Count: 1}}, ForbidStarter: true, Expires: 24 * time.Hour, RequireBinding: true,
+				Quorums: []approval.Quorum{{Count: 2}, {Group: "sre", Count: 1}}, ForbidStarter: true, Expires: metav1.Duration{Duration: 24 * time.Hour}, RequireBinding: true,
 			},
 		}},
 		{text: ", rollback: true", err: "spec.rollback: must be an object"},
@@ -73,7 +74,7 @@ func TestAStrategySaysWhenAClusterHasFailed(t *testing.T) {
 	text := strings.Replace(rolledBack(", "+deadline), "labelSelector: {}", "labelSelector: {}, "+failures, 1)
 	docs := read(t, text)
 	quarter := intstr.FromString("25%")
-	if s := docs.Strategies[0]; s.ProgressDeadline != 10*time.Minute || !cmp.Equal(s.Stages[0].MaxFailures, &quarter) {
+	if s := docs.Strategies[0]; s.ProgressDeadline.Duration != 10*time.Minute || !cmp.Equal(s.Stages[0].MaxFailures, &quarter) {
 		t.Errorf("%+v", s)
 	}
 	if s := read(t, strings.Replace(text, failures, "maxFailures: 0", 1)).Strategies[0]; s.Stages[0].MaxFailures.IntValue() != 0 {

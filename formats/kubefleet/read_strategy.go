@@ -27,7 +27,7 @@ func readStrategy(d *document, namespaced bool) stages.Strategy {
 	readObject(d, metadata{namespaced: namespaced, name: subdomain}, func(v value) {
 		v.Object(fields{
 			"stages":           func(v value) { s.Stages = stageList(v) },
-			"progressDeadline": func(v value) { s.ProgressDeadline = v.Period() },
+			"progressDeadline": func(v value) { s.ProgressDeadline.Duration = v.Period() },
 			"rollback":         func(v value) { s.Rollback = rollback.Read(v, "count") },
 		}, "stages")
 	}, "spec")
@@ -141,7 +141,7 @@ func task(v value) stages.Task {
 	var t stages.Task
 	v.Object(fields{
 		"type":     func(v value) { t.Type = yamldoc.OneOf(v, stages.TimedWait, stages.Approval) },
-		"waitTime": func(v value) { t.Wait = v.Period() },
+		"waitTime": func(v value) { t.Wait.Duration = v.Period() },
 		"approval": func(v value) { t.Approval = rollback.Policy(v, "count") },
 	}, "type")
 	return t
@@ -154,8 +154,8 @@ func ChecksOf(all []check.Check) []v1beta1.Check {
 		c := &all[i]
 		form := v1beta1.Check{
 			Name: c.Name, Provider: c.Provider, Query: c.Query, Object: c.Object, Cluster: c.Cluster, ClusterLabel: c.ClusterLabel, Min: c.Min, Max: c.Max,
-			InitialDelay: duration(c.InitialDelay), Interval: duration(c.Interval), Count: int32(c.Count), FailureLimit: int32(c.FailureLimit),
-			InconclusiveLimit: int32(c.InconclusiveLimit), Empty: v1beta1.CheckPhase(c.Empty), Expires: duration(c.Expires),
+			InitialDelay: duration(c.InitialDelay.Duration), Interval: duration(c.Interval.Duration), Count: int32(c.Count), FailureLimit: int32(c.FailureLimit),
+			InconclusiveLimit: int32(c.InconclusiveLimit), Empty: v1beta1.CheckPhase(c.Empty), Expires: duration(c.Expires.Duration),
 		}
 		if c.ConsecutiveErrorLimit != nil {
 			form.ConsecutiveErrorLimit = new(int32(*c.ConsecutiveErrorLimit))

@@ -76,7 +76,7 @@ func env(value string) *metav1.LabelSelector {
 
 func tutorialStrategy() stages.Strategy {
 	return stages.Strategy{Name: "example-strategy", Stages: []stages.Stage{
-		{Name: "staging", Selector: env("staging"), After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}},
+		{Name: "staging", Selector: env("staging"), After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}}},
 		{Name: "canary", Selector: env("canary"), SortKey: "order", After: []stages.Task{{Type: stages.Approval}}},
 	}}
 }
@@ -159,7 +159,7 @@ func TestReadStage(t *testing.T) {
 			MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "In", Values: []string{"b", "c"}}},
 		}},
 		"beforeStageTasks: [{type: Approval}]":                                       {Before: []stages.Task{{Type: stages.Approval}}},
-		"afterStageTasks: [{type: Approval}, {type: TimedWait, waitTime: 1h0m0.5s}]": {After: []stages.Task{{Type: stages.Approval}, {Type: stages.TimedWait, Wait: time.Hour + 500*time.Millisecond}}},
+		"afterStageTasks: [{type: Approval}, {type: TimedWait, waitTime: 1h0m0.5s}]": {After: []stages.Task{{Type: stages.Approval}, {Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour + 500*time.Millisecond}}}},
 	} {
 		want.Name = "one"
 		got := read(t, stage(text)).Strategies[0].Stages[0]

@@ -109,7 +109,7 @@ func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
 		Removal: stages.Removal{MaxConcurrency: &r.MaxUnavailable},
 	}
 	if slices.ContainsFunc(items, func(i snapshot.Item) bool { return !isTracked(i.Group, i.Kind) }) {
-		s.MinHealthy = r.UnavailablePeriod
+		s.MinHealthy.Duration = r.UnavailablePeriod
 	}
 	return s
 }

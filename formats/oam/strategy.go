@@ -66,7 +66,7 @@ func (b *publisher) strategy() {
 	if b.options.SuspendOnFailure {
 		s.OnFailure = stages.SuspendRun
 	}
-	s.Backoff, s.MaxBackoff = firstBackoff, maxBackoff
+	s.Backoff.Duration, s.MaxBackoff.Duration = firstBackoff, maxBackoff
 	s.Rollback = b.app.Rollback
 	// Clusters of the placement that are in no stage belong to omitted steps of a release that was
 	// restarted from a step.
@@ -90,14 +90,14 @@ func (b *publisher) live(steps []Step) []Step {
 }
 
 func (s *Step) flow() stages.Flow {
-	return stages.Flow{Pause: s.Type == SuspendStep, Timeout: s.Timeout, Always: s.If == Always}
+	return stages.Flow{Pause: s.Type == SuspendStep, Timeout: metav1.Duration{Duration: s.Timeout}, Always: s.If == Always}
 }
 
 // before returns the tasks before a step.
 func (s *Step) before() []stages.Task {
 	switch {
 	case s.Type == SuspendStep && s.Suspend.Duration > 0:
-		return []stages.Task{{Type: stages.TimedWait, Wait: s.Suspend.Duration}}
+		return []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: s.Suspend.Duration}}}
 	case s.Type == SuspendStep, s.Type == DeployStep && s.Deploy.Manual:
 		return []stages.Task{{Type: stages.Approval}}
 	}

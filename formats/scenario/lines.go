@@ -61,12 +61,12 @@ func (s *Scenario) Lines(events []simulate.Event, end *simulate.End) iter.Seq[an
 		var back *stages.Plan
 		for _, e := range events {
 			l := eventLine{
-				At: e.At.String(), Type: e.Type, Stage: e.Stage, Group: e.Group, Cluster: e.Cluster,
+				At: e.At.Duration.String(), Type: e.Type, Stage: e.Stage, Group: e.Group, Cluster: e.Cluster,
 				Attempt: e.Attempt, Count: e.Count, Request: e.Request, Command: e.Command, By: e.By,
 				Unchanged: e.Unchanged, Message: e.Message,
 			}
 			if !e.Until.IsZero() {
-				l.Until = (e.At + e.Until.Sub(e.Time)).String()
+				l.Until = (e.At.Duration + e.Until.Sub(e.Time)).String()
 			}
 			if e.Back != nil {
 				l.Run = simulate.BackName
@@ -155,7 +155,7 @@ type gateLine struct {
 // outcomeOf returns the end of a run.
 func outcomeOf(e *simulate.End, kind string, start time.Time) endLine {
 	l := endLine{
-		At: e.At.String(), Type: kind, State: e.State, Reason: e.Reason, Message: e.Message,
+		At: e.At.Duration.String(), Type: kind, State: e.State, Reason: e.Reason, Message: e.Message,
 		Stages: map[string]stages.State{}, Clusters: map[string]stages.State{},
 		Peak: peakLine{Run: e.Peak, Stages: map[string]int{}, Groups: map[string]int{}},
 	}
@@ -176,7 +176,7 @@ func outcomeOf(e *simulate.End, kind string, start time.Time) endLine {
 		l.Waiting = append(l.Waiting, w)
 	}
 	for _, g := range e.Gates {
-		l.Gates = append(l.Gates, gateLine{g, g.Opened.String(), g.Held.String()})
+		l.Gates = append(l.Gates, gateLine{g, g.Opened.Duration.String(), g.Held.Duration.String()})
 	}
 	return l
 }

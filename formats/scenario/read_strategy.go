@@ -122,8 +122,8 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 	if x.unassigned != "" {
 		s.Unassigned = x.unassigned
 	}
-	s.Attempts, s.Backoff, s.MaxBackoff = x.attempts, x.backoff, x.maxBackoff
-	s.ProgressDeadline, s.MinHealthy = cmp.Or(x.deadline, s.ProgressDeadline), x.minHealthy
+	s.Attempts, s.Backoff.Duration, s.MaxBackoff.Duration = x.attempts, x.backoff, x.maxBackoff
+	s.ProgressDeadline.Duration, s.MinHealthy.Duration = cmp.Or(x.deadline, s.ProgressDeadline.Duration), x.minHealthy
 	if x.rollback != nil {
 		s.Rollback = x.rollback
 	}

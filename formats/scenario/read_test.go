@@ -93,8 +93,8 @@ func TestEveryFieldIsRead(t *testing.T) {
 				Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &half, MaxFailures: &quarter, StrictFailures: true,
 				Domains: []stages.Domain{{Key: "zone", MaxConcurrency: &half}, {Key: "rack"}},
 			}},
-			Cap: "cap", Profile: stages.Workflow, Unassigned: stages.UnassignedExclude, Attempts: 3, Backoff: 5 * time.Second, MaxBackoff: time.Minute,
-			ProgressDeadline: time.Hour, MinHealthy: 2 * time.Minute,
+			Cap: "cap", Profile: stages.Workflow, Unassigned: stages.UnassignedExclude, Attempts: 3, Backoff: metav1.Duration{Duration: 5 * time.Second}, MaxBackoff: metav1.Duration{Duration: time.Minute},
+			ProgressDeadline: metav1.Duration{Duration: time.Hour}, MinHealthy: metav1.Duration{Duration: 2 * time.Minute},
 		},
 		Clusters: []placement.Cluster{
 			{Name: "c1", Labels: map[string]string{"order": "2", "slipway.dev/update-group": "g1", "topology.kubernetes.io/region": "eu"}},

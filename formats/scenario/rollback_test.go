@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
@@ -30,7 +31,7 @@ func TestRollback(t *testing.T) {
 	s := read(t, takenBack)
 	want := &stages.RollbackPolicy{
 		Causes: []stages.RollbackCause{stages.OnCommand}, New: stages.LeaveNew,
-		Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, Expires: time.Hour},
+		Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, Expires: metav1.Duration{Duration: time.Hour}},
 	}
 	if d := cmp.Diff(want, s.Strategy.Rollback); d != "" {
 		t.Errorf("rollback (-want +got):\n%s", d)
@@ -71,7 +72,7 @@ attempts: 1
 		t.Fatalf("%+v", s.Environment.Return)
 	}
 	end, err := simulate.Run(s.Plan, s.Environment, nil)
-	if err != nil || end.State != stages.Failed || end.Back.End.State != stages.Completed || end.Back.End.Stages[0].Ended != 29*time.Hour {
+	if err != nil || end.State != stages.Failed || end.Back.End.State != stages.Completed || end.Back.End.Stages[0].Ended.Duration != 29*time.Hour {
 		t.Errorf("%v %+v", err, end.Back)
 	}
 }

@@ -48,7 +48,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 		return all[0], nil
 	})
 	route("DELETE /v1/placements/{placement}", with(func(r *http.Request, o fleet.DeleteOptions) (any, error) {
-		if o.Deadline != 0 || o.MaxConcurrency != nil || o.Policy != "" {
+		if o.Deadline.Duration != 0 || o.MaxConcurrency != nil || o.Policy != "" {
 			return nil, refused("a placement of a hub is deleted as the hub is told to by --deadline and the deletion policy in its spec")
 		}
 		return nil, h.remove(r.Context(), placementKind, r.PathValue("placement"))

@@ -75,8 +75,8 @@ func (f *ApprovalFacts) spec() *v1beta1.ApprovalRequestSpec {
 			s.Policy.Quorums = append(s.Policy.Quorums, v1beta1.ApprovalQuorum{Group: q.Group, Count: int32(q.Count)})
 		}
 	}
-	if r.Policy.Expires > 0 {
-		s.Expires = api.SecondsOrNil(stages.At(r.Opened.Add(r.Policy.Expires)))
+	if r.Policy.Expires.Duration > 0 {
+		s.Expires = api.SecondsOrNil(stages.At(r.Opened.Add(r.Policy.Expires.Duration)))
 	}
 	return s
 }

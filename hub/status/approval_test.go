@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -32,7 +33,7 @@ func askedOf(t *testing.T, f *ApprovalFacts) *unstructured.Unstructured {
 
 func TestTheObjectOfARequestBindsTheAnswerToWhatIsAsked(t *testing.T) {
 	f := tutorialRequest(t)
-	f.Request.Policy = approval.Policy{Expires: time.Hour, ForbidStarter: true, Quorums: []approval.Quorum{{Group: "sre", Count: 2}}}
+	f.Request.Policy = approval.Policy{Expires: metav1.Duration{Duration: time.Hour}, ForbidStarter: true, Quorums: []approval.Quorum{{Group: "sre", Count: 2}}}
 	want := map[string]any{
 		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterApprovalRequest",
 		"metadata": map[string]any{

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
@@ -43,7 +44,7 @@ func TestARunIsStuckWhenAClusterTakesLongerThanFiveMinutes(t *testing.T) {
 }
 
 func TestAClusterThatIsObservedToStayHealthyIsNotStuck(t *testing.T) {
-	s := stages.Strategy{MinHealthy: time.Hour, Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
+	s := stages.Strategy{MinHealthy: metav1.Duration{Duration: time.Hour}, Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
 	r := newRig(t, "10:00:00", s, false, named("a")...)
 	r.step("", stages.Input{})
 	r.finish("10:01:00", "a")

@@ -223,7 +223,7 @@ func inStage(name string) *metav1.LabelSelector {
 // tutorial returns the strategy and the clusters of the tutorial.
 func tutorial() (stages.Strategy, []placement.Cluster) {
 	s := stages.Strategy{Name: "example-strategy", Requests: approval.NamedByStage, Stages: []stages.Stage{
-		{Name: "staging", Selector: inStage("staging"), After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}},
+		{Name: "staging", Selector: inStage("staging"), After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}}},
 		{Name: "canary", Selector: inStage("canary"), SortKey: "order", After: []stages.Task{{Type: stages.Approval}}},
 	}}
 	return s, []placement.Cluster{

@@ -249,7 +249,7 @@ func TestARollbackThatIsNearIsLookedAtAgain(t *testing.T) {
 // Durations have KubeFleet's format, which is Go's.
 func TestTheStrategyOfARunIsShownWithItsRollback(t *testing.T) {
 	s, _ := tutorial()
-	s.ProgressDeadline, s.Stages[0].After[0].Wait = 90*time.Minute, 500*time.Millisecond
+	s.ProgressDeadline.Duration, s.Stages[0].After[0].Wait.Duration = 90*time.Minute, 500*time.Millisecond
 	s.Rollback = &stages.RollbackPolicy{Causes: []stages.RollbackCause{stages.GateRejected}, New: stages.LeaveNew, Approval: &approval.Policy{}}
 	s.Stages[1].MaxFailures = new(intstr.FromString("10%"))
 	got := jsonOf(t, updateStrategyOf(&s))

@@ -38,8 +38,8 @@ func applyStrategyOf(p *fleet.Placement) *v1beta1.ApplyStrategy {
 // rollbacks and tasks, because the requests name them.
 func updateStrategyOf(s *stages.Strategy) *v1beta1.UpdateStrategySpec {
 	out := &v1beta1.UpdateStrategySpec{Stages: make([]v1beta1.StageConfig, len(s.Stages))}
-	if s.ProgressDeadline > 0 {
-		out.ProgressDeadline = &metav1.Duration{Duration: s.ProgressDeadline}
+	if s.ProgressDeadline.Duration > 0 {
+		out.ProgressDeadline = &metav1.Duration{Duration: s.ProgressDeadline.Duration}
 	}
 	if b := s.Rollback; b != nil {
 		out.Rollback = &v1beta1.RollbackConfig{NewClusters: v1beta1.RollbackOfNewClusters(b.New)}
@@ -71,7 +71,7 @@ func stageTasks(tasks []stages.Task) []v1beta1.StageTask {
 		}
 		task := v1beta1.StageTask{Type: v1beta1.StageTaskType(t.Type)}
 		if t.Type == stages.TimedWait {
-			task.WaitTime = &metav1.Duration{Duration: t.Wait}
+			task.WaitTime = &metav1.Duration{Duration: t.Wait.Duration}
 		}
 		out = append(out, task)
 	}

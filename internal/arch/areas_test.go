@@ -93,7 +93,7 @@ var areas = []area{
 	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot", "internal/parallel"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "internal/runstate", "fleet", "apply", "backend/kube/internal/kubetest"), cluster: true},
 	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/errdef", "apply", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel", "internal/reconcile"), testUses: with(tried, "internal/storebench")},
-	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet", "internal/lru", "internal/serving"), testUses: tried},
+	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet", "internal/durations", "internal/lru", "internal/serving"), testUses: tried},
 	{path: "fleet/errdef", uses: []string{"backend"}},
 	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
 	// The packages of the engine, the most basic ones first. Each may use the packages that it
@@ -155,6 +155,7 @@ var areas = []area{
 	{path: "internal/docs", testUses: with(engine, "backend/memory", "backend/bolt", "internal/kubeenv")}, // what documents show
 	{path: "internal/feed", uses: with(ground, "backend")},
 	{path: "internal/flight"},
+	{path: "internal/durations"},
 	{path: "internal/durable", uses: with(ground, "backend", "backend/memory"), testUses: tried},
 	{path: "internal/keyed"},
 	{path: "internal/krew", program: true},

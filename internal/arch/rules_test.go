@@ -18,6 +18,7 @@ func problems(f *file) []string {
 	c.purity()
 	c.host()
 	c.fields()
+	c.durations()
 	return c.found
 }
 

@@ -145,7 +145,7 @@ func forecast(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec) err
 	if err != nil {
 		return err
 	}
-	f, err := preview.Forecast(ctx, fleet.Assumptions{Approve: 2 * time.Hour})
+	f, err := preview.Forecast(ctx, fleet.Assumptions{Approve: metav1.Duration{Duration: 2 * time.Hour}})
 	fmt.Println(f.End.State, "at", f.Ends)
 	return err
 }

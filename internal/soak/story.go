@@ -91,9 +91,9 @@ func threeStages() stages.Strategy {
 		}
 	}
 	return stages.Strategy{
-		Name: "long", Backoff: 100 * time.Millisecond, MaxBackoff: 200 * time.Millisecond,
+		Name: "long", Backoff: metav1.Duration{Duration: 100 * time.Millisecond}, MaxBackoff: metav1.Duration{Duration: 200 * time.Millisecond},
 		Stages: []stages.Stage{
-			stage("1", stages.Task{Type: stages.TimedWait, Wait: 300 * time.Millisecond}, stages.Task{Type: stages.Approval, Approval: &policy}),
+			stage("1", stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 300 * time.Millisecond}}, stages.Task{Type: stages.Approval, Approval: &policy}),
 			stage("2", stages.Task{Type: stages.Approval, Approval: &policy}),
 			stage("3"),
 		},

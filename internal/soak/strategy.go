@@ -20,14 +20,14 @@ func (s *scenario) strategy() stages.Strategy {
 	out := stages.Strategy{
 		Name: "drawn", Unassigned: stages.UnassignedFinalStage,
 		Profile: []stages.Profile{stages.Staged, stages.Staged, stages.ClusterUpdate, stages.Workflow}[s.rand.IntN(4)],
-		Backoff: 50 * time.Millisecond, MaxBackoff: 200 * time.Millisecond,
+		Backoff: metav1.Duration{Duration: 50 * time.Millisecond}, MaxBackoff: metav1.Duration{Duration: 200 * time.Millisecond},
 		Attempts: []int{0, 1, 2, 3}[s.rand.IntN(4)],
 	}
 	if s.rand.IntN(3) == 0 {
-		out.MinHealthy = s.short(100)
+		out.MinHealthy.Duration = s.short(100)
 	}
 	if s.rand.IntN(3) == 0 {
-		out.ProgressDeadline = time.Second + s.short(2000)
+		out.ProgressDeadline.Duration = time.Second + s.short(2000)
 	}
 	if s.rand.IntN(5) == 0 {
 		out.Unassigned = stages.UnassignedExclude
@@ -74,7 +74,7 @@ func (s *scenario) short(most int) time.Duration {
 
 func (s *scenario) tasks() (out []stages.Task) {
 	if s.rand.IntN(4) == 0 {
-		out = append(out, stages.Task{Type: stages.TimedWait, Wait: s.short(300)})
+		out = append(out, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: s.short(300)}})
 	}
 	if s.rand.IntN(4) == 0 {
 		p := approval.Policy{ForbidStarter: s.rand.IntN(2) == 0, RequireBinding: s.rand.IntN(3) == 0}
@@ -82,7 +82,7 @@ func (s *scenario) tasks() (out []stages.Task) {
 			p.Quorums = []approval.Quorum{{Group: "ops", Count: 1 + s.rand.IntN(2)}}
 		}
 		if s.rand.IntN(4) == 0 {
-			p.Expires = 500*time.Millisecond + s.short(1000)
+			p.Expires.Duration = 500*time.Millisecond + s.short(1000)
 		}
 		out = append(out, stages.Task{Type: stages.Approval, Approval: &p})
 	}

@@ -16,6 +16,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Phase is the result of a measurement, or the state of a whole check.
@@ -75,10 +77,10 @@ type Check struct {
 	// InitialDelay is the time from the beginning of the check to the first measurement, at
 	// least 1 s. It should cover the time until a change shows in the measured values, for
 	// example two scrape intervals.
-	InitialDelay time.Duration `json:"initialDelay,omitempty"`
+	InitialDelay metav1.Duration `json:"initialDelay,omitzero"`
 	// Interval is the time between measurements, at least 1 s if it is set. It is required
 	// if Count is more than 1. Default: 10 s.
-	Interval time.Duration `json:"interval,omitempty"`
+	Interval metav1.Duration `json:"interval,omitzero"`
 	// Count is the number of measurements that must be Successful; default 1. A check during a
 	// stage must not set it.
 	Count int `json:"count,omitempty"`
@@ -93,7 +95,7 @@ type Check struct {
 	Empty Phase `json:"empty,omitempty"`
 	// Expires is the time from the beginning of the check after which it has failed.
 	// Default: 24 h. A check during a stage must not set it.
-	Expires time.Duration `json:"expires,omitempty"`
+	Expires metav1.Duration `json:"expires,omitzero"`
 }
 
 // Annotation marks an object of a snapshot as a check object; its value is the name that checks
@@ -118,12 +120,12 @@ const (
 
 // Delay returns the time until the first measurement: at least 1 s, the shortest window of a
 // query, because an earlier measurement could show the state before the change.
-func (c *Check) Delay() time.Duration { return max(c.InitialDelay, shortestWindow) }
+func (c *Check) Delay() time.Duration { return max(c.InitialDelay.Duration, shortestWindow) }
 
 // Every returns the time between measurements.
 func (c *Check) Every() time.Duration {
-	if c.Interval > 0 {
-		return c.Interval
+	if c.Interval.Duration > 0 {
+		return c.Interval.Duration
 	}
 	return DefaultInterval
 }
@@ -141,8 +143,8 @@ func (c *Check) ErrorLimit() int {
 
 // Lifetime returns how long the check may take.
 func (c *Check) Lifetime() time.Duration {
-	if c.Expires > 0 {
-		return c.Expires
+	if c.Expires.Duration > 0 {
+		return c.Expires.Duration
 	}
 	return DefaultExpires
 }

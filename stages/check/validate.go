@@ -154,13 +154,13 @@ func (c *Check) problemsOfTimes(at *field.Path, kind Kind) field.ErrorList {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"initialDelay", c.InitialDelay}, {"interval", c.Interval}, {"expires", c.Expires}} {
+	}{{"initialDelay", c.InitialDelay.Duration}, {"interval", c.Interval.Duration}, {"expires", c.Expires.Duration}} {
 		if d.value < 0 || d.value > longest {
 			errs = append(errs, field.Invalid(at.Child(d.name), d.value.String(), "must be between 0 and 365 days"))
 		}
 	}
-	if c.Interval > 0 && c.Interval < shortestInterval {
-		errs = append(errs, field.Invalid(at.Child("interval"), c.Interval.String(), "must be at least 1s"))
+	if c.Interval.Duration > 0 && c.Interval.Duration < shortestInterval {
+		errs = append(errs, field.Invalid(at.Child("interval"), c.Interval.Duration.String(), "must be at least 1s"))
 	}
 	for _, l := range []struct {
 		name  string
@@ -170,7 +170,7 @@ func (c *Check) problemsOfTimes(at *field.Path, kind Kind) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child(l.name), l.value, fmt.Sprintf("must be from 0 to %d", maxNumber)))
 		}
 	}
-	if c.Count > 1 && c.Interval == 0 {
+	if c.Count > 1 && c.Interval.Duration == 0 {
 		errs = append(errs, field.Required(at.Child("interval"), "the time between the measurements, of which there are several"))
 	}
 	if kind != OfStage {
@@ -179,7 +179,7 @@ func (c *Check) problemsOfTimes(at *field.Path, kind Kind) field.ErrorList {
 	if c.Count != 0 {
 		errs = append(errs, field.Forbidden(at.Child("count"), "a check that goes on for as long as its stage does is measured until then"))
 	}
-	if c.Expires != 0 {
+	if c.Expires.Duration != 0 {
 		errs = append(errs, field.Forbidden(at.Child("expires"), "a check that goes on for as long as its stage does ends with it"))
 	}
 	return errs

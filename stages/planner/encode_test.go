@@ -219,7 +219,7 @@ func TestDecodePlanChecksWhatTheDigestCovers(t *testing.T) {
 		"cluster name":     func(p *stages.Plan) { p.Clusters[0].Name = "" },
 		"uid":              func(p *stages.Plan) { p.Clusters[0].UID = "a b" },
 		"gate type":        func(p *stages.Plan) { p.Stages[0].Gates[0].Type = "Nap" },
-		"gate wait":        func(p *stages.Plan) { p.Stages[0].Gates[0].Wait = -1 },
+		"gate wait":        func(p *stages.Plan) { p.Stages[0].Gates[0].Wait.Duration = -1 },
 		"gate side":        func(p *stages.Plan) { p.Stages[0].Gates[0].When = "During" },
 		"gate of a group": func(p *stages.Plan) {
 			p.Stages[1].Groups[0].Gates = []stages.PlannedGate{{When: approval.After, Type: "Nap"}}

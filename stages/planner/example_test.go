@@ -21,7 +21,7 @@ func ExamplePlan() {
 		Name: "canary-first",
 		Stages: []stages.Stage{{
 			Name: "canary", Selector: env("canary"),
-			After: []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}, {Type: stages.Approval}},
+			After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}, {Type: stages.Approval}},
 		}, {
 			Name: "production", Selector: env("production"), SortKey: "order", MaxConcurrency: &half,
 		}},

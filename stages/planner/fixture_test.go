@@ -101,12 +101,12 @@ func wantError(t *testing.T, err error, want ...string) {
 func rich() stages.Strategy {
 	return stages.Strategy{
 		Name: "rich", Unassigned: stages.UnassignedFinalStage, Profile: stages.Workflow, Attempts: 3,
-		Backoff: time.Second, MaxBackoff: time.Minute, ProgressDeadline: time.Hour, MinHealthy: time.Second,
-		Removal: stages.Removal{MaxConcurrency: number(2), Deadline: time.Minute, After: []stages.Task{{Type: stages.Approval}}},
+		Backoff: metav1.Duration{Duration: time.Second}, MaxBackoff: metav1.Duration{Duration: time.Minute}, ProgressDeadline: metav1.Duration{Duration: time.Hour}, MinHealthy: metav1.Duration{Duration: time.Second},
+		Removal: stages.Removal{MaxConcurrency: number(2), Deadline: metav1.Duration{Duration: time.Minute}, After: []stages.Task{{Type: stages.Approval}}},
 		Stages: []stages.Stage{
 			{
 				Name: "canary", Selector: matchLabel("env", "canary"), SortKey: "order", MaxConcurrency: number(2),
-				After: []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}},
+				After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}},
 			},
 			{
 				Name: "prod", Selector: matchLabel("env", "prod"), MaxConcurrency: percent("50%"), MaxFailures: percent("10%"),
@@ -115,8 +115,8 @@ func rich() stages.Strategy {
 					{Name: "us", Selector: matchLabel("region", "us"), MaxConcurrency: percent("30%")},
 				},
 				Before: []stages.Task{{Type: stages.Approval}},
-				After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}, {Type: stages.Approval, Approval: &approval.Policy{
-					Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, ForbidStarter: true, Expires: time.Hour,
+				After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}, {Type: stages.Approval, Approval: &approval.Policy{
+					Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, ForbidStarter: true, Expires: metav1.Duration{Duration: time.Hour},
 				}}},
 			},
 		},

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -24,7 +25,7 @@ func newer() stages.Strategy {
 				{
 					Name: "eu", Selector: matchLabel("region", "eu"), MaxConcurrency: number(2), MaxFailures: percent("50%"), StrictFailures: true,
 					Before: []stages.Task{{Type: stages.Approval}, {Type: stages.ScheduledStart, Schedule: &stages.Schedule{Time: "22:30"}}},
-					After:  []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}, {Type: stages.Approval, Approval: &approval.Policy{Expires: time.Hour}}},
+					After:  []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}, {Type: stages.Approval, Approval: &approval.Policy{Expires: metav1.Duration{Duration: time.Hour}}}},
 				},
 				{Name: "us", Selector: matchLabel("region", "us")},
 			},
@@ -49,7 +50,7 @@ func TestStrategyValidateRefusesWhatGroupsCannotHave(t *testing.T) {
 			st.After = []stages.Task{{Type: stages.ScheduledStart, Schedule: &stages.Schedule{Time: "02:00"}}}
 		}), "stages[0].afterStageTasks[0].type: Forbidden"},
 		{"no schedule", before(stages.Task{Type: stages.ScheduledStart}), at + "schedule: Required"},
-		{"start with a wait", before(stages.Task{Type: stages.ScheduledStart, Wait: 1, Schedule: &stages.Schedule{Time: "02:00"}}), at + "waitTime: Forbidden"},
+		{"start with a wait", before(stages.Task{Type: stages.ScheduledStart, Wait: metav1.Duration{Duration: 1}, Schedule: &stages.Schedule{Time: "02:00"}}), at + "waitTime: Forbidden"},
 		{"start with a policy", before(stages.Task{Type: stages.ScheduledStart, Approval: &approval.Policy{}, Schedule: &stages.Schedule{Time: "02:00"}}), at + "approval: Forbidden"},
 		{"approval with a schedule", before(stages.Task{Type: stages.Approval, Schedule: &stages.Schedule{Time: "02:00"}}), at + "schedule: Forbidden"},
 		{"day", schedule(stages.Schedule{Day: "Mon", Time: "02:00"}), at + "schedule.day: Unsupported"},
@@ -119,8 +120,8 @@ func TestPlannedGroupsHaveTheirGatesAndStrictBudgets(t *testing.T) {
 	want := []stages.PlannedGate{
 		{When: approval.Before, Type: stages.Approval},
 		{When: approval.Before, Type: stages.ScheduledStart, Schedule: &stages.Schedule{Time: "22:30"}},
-		{When: approval.After, Type: stages.TimedWait, Wait: time.Hour},
-		{When: approval.After, Type: stages.Approval, Policy: approval.Policy{Expires: time.Hour}},
+		{When: approval.After, Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}},
+		{When: approval.After, Type: stages.Approval, Policy: approval.Policy{Expires: metav1.Duration{Duration: time.Hour}}},
 	}
 	if diff := cmp.Diff(want, st.Groups[0].Gates); diff != "" {
 		t.Error(diff)

@@ -21,8 +21,8 @@ func (b *planner) resolve() {
 	b.sortRevisions()
 	b.removal()
 	s := &b.plan.Strategy
-	if s.ProgressDeadline > 0 && s.MinHealthy >= s.ProgressDeadline {
-		b.warn("minHealthy %s is not less than progressDeadline %s: every cluster that changes fails", s.MinHealthy, s.ProgressDeadline)
+	if s.ProgressDeadline.Duration > 0 && s.MinHealthy.Duration >= s.ProgressDeadline.Duration {
+		b.warn("minHealthy %s is not less than progressDeadline %s: every cluster that changes fails", s.MinHealthy.Duration, s.ProgressDeadline.Duration)
 	}
 	doubts{b}.warnOfBudgets()
 	doubts{b}.warnOfSerialStages()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -85,7 +86,7 @@ func TestNewPlanRemoval(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{everything("all")}, Removal: stages.Removal{
 		MaxConcurrency: percent("50%"),
 		Before:         []stages.Task{{Type: stages.Approval, Approval: &approval.Policy{ForbidStarter: true}}},
-		After:          []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}},
+		After:          []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}},
 	}}
 	target := testTarget()
 	target.Remove = map[string]string{"z": "uid-z", "y": "", "x": "", "w": "", "v": ""}
@@ -95,7 +96,7 @@ func TestNewPlanRemoval(t *testing.T) {
 		Groups: []stages.PlannedGroup{{First: 1, Len: 5, MaxConcurrency: 2, MaxFailures: -1}},
 		Gates: []stages.PlannedGate{
 			{When: approval.Before, Type: stages.Approval, Policy: approval.Policy{ForbidStarter: true}},
-			{When: approval.After, Type: stages.TimedWait, Wait: time.Minute},
+			{When: approval.After, Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}},
 		},
 	}
 	if diff := cmp.Diff(want, p.Stages[1]); diff != "" {
@@ -166,7 +167,7 @@ func TestNewPlanRevisions(t *testing.T) {
 }
 
 func TestNewPlanWarnsOfDeadlineWithinSoak(t *testing.T) {
-	s := stages.Strategy{Stages: []stages.Stage{everything("all")}, ProgressDeadline: time.Minute, MinHealthy: time.Minute}
+	s := stages.Strategy{Stages: []stages.Stage{everything("all")}, ProgressDeadline: metav1.Duration{Duration: time.Minute}, MinHealthy: metav1.Duration{Duration: time.Minute}}
 	p := mustPlan(t, s, testTarget(), clusters(1))
 	if len(p.Warnings) != 1 || !strings.Contains(p.Warnings[0], "every cluster that changes fails") {
 		t.Errorf("warnings: %q", p.Warnings)

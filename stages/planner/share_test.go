@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/placement"
@@ -124,7 +125,7 @@ func TestTheRestAndUnassigned(t *testing.T) {
 }
 
 func TestWarningsOfShares(t *testing.T) {
-	s := stages.Strategy{ProgressDeadline: 1, Stages: []stages.Stage{takes("ten", number(10)), takes("late", percent("10%")), {Name: "rest", Rest: true}}}
+	s := stages.Strategy{ProgressDeadline: metav1.Duration{Duration: 1}, Stages: []stages.Stage{takes("ten", number(10)), takes("late", percent("10%")), {Name: "rest", Rest: true}}}
 	p := mustPlan(t, s, testTarget(), clusters(4))
 	want := []string{"stage ten takes 10 clusters, and there are 4 left", "stage late has no clusters: none is left for it", "stage rest has no clusters: none is left for it"}
 	if diff := cmp.Diff(want, p.Warnings); diff != "" {

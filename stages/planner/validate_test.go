@@ -16,8 +16,8 @@ import (
 func TestStrategyValidateAccepts(t *testing.T) {
 	year := 365 * 24 * time.Hour
 	longest := stages.Strategy{
-		Stages:  []stages.Stage{{Name: "all", After: []stages.Task{{Type: stages.TimedWait, Wait: year}, {Type: stages.Approval, Approval: &approval.Policy{Expires: year}}}}},
-		Backoff: year, MaxBackoff: year, ProgressDeadline: year, MinHealthy: year, Removal: stages.Removal{Deadline: year}, Attempts: -1,
+		Stages:  []stages.Stage{{Name: "all", After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: year}}, {Type: stages.Approval, Approval: &approval.Policy{Expires: metav1.Duration{Duration: year}}}}}},
+		Backoff: metav1.Duration{Duration: year}, MaxBackoff: metav1.Duration{Duration: year}, ProgressDeadline: metav1.Duration{Duration: year}, MinHealthy: metav1.Duration{Duration: year}, Removal: stages.Removal{Deadline: metav1.Duration{Duration: year}}, Attempts: -1,
 	}
 	same := stages.Strategy{Stages: []stages.Stage{
 		{Name: "a", Groups: []stages.Group{{Name: "g"}}, Before: []stages.Task{{Type: stages.Approval}}, After: []stages.Task{{Type: stages.Approval}}},
@@ -28,7 +28,7 @@ func TestStrategyValidateAccepts(t *testing.T) {
 	for name, s := range map[string]stages.Strategy{
 		"everything": rich(), "everything new": newer(), "least": {Stages: []stages.Stage{{Name: "a"}}}, "longest": longest,
 		"the same group in two stages, approvals on all sides": same,
-		"a first wait of more than the default of the last":    {Stages: same.Stages, Backoff: time.Hour},
+		"a first wait of more than the default of the last":    {Stages: same.Stages, Backoff: metav1.Duration{Duration: time.Hour}},
 	} {
 		if err := s.Validate(); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -62,12 +62,12 @@ func TestStrategyValidateRefuses(t *testing.T) {
 		{"profile", func(s *stages.Strategy) { s.Profile = "Fast" }, `profile: Unsupported value: "Fast"`},
 		{"unassigned", func(s *stages.Strategy) { s.Unassigned = "Drop" }, `unassigned: Unsupported value: "Drop"`},
 		{"attempts", func(s *stages.Strategy) { s.Attempts = -2 }, "attempts: Invalid"},
-		{"backoff below 0", func(s *stages.Strategy) { s.Backoff = -1 }, "backoff: Invalid"},
-		{"max backoff overflow", func(s *stages.Strategy) { s.MaxBackoff = math.MaxInt64 }, "maxBackoff: Invalid"},
-		{"max backoff less", func(s *stages.Strategy) { s.Backoff, s.MaxBackoff = 2, 1 }, "maxBackoff: Invalid value: \"1ns\": must not be less"},
-		{"deadline", func(s *stages.Strategy) { s.ProgressDeadline = 365*day + 1 }, "progressDeadline: Invalid"},
-		{"min healthy", func(s *stages.Strategy) { s.MinHealthy = math.MinInt64 }, "minHealthy: Invalid"},
-		{"removal deadline", func(s *stages.Strategy) { s.Removal.Deadline = -1 }, "removal.deadline: Invalid"},
+		{"backoff below 0", func(s *stages.Strategy) { s.Backoff.Duration = -1 }, "backoff: Invalid"},
+		{"max backoff overflow", func(s *stages.Strategy) { s.MaxBackoff.Duration = math.MaxInt64 }, "maxBackoff: Invalid"},
+		{"max backoff less", func(s *stages.Strategy) { s.Backoff.Duration, s.MaxBackoff.Duration = 2, 1 }, "maxBackoff: Invalid value: \"1ns\": must not be less"},
+		{"deadline", func(s *stages.Strategy) { s.ProgressDeadline.Duration = 365*day + 1 }, "progressDeadline: Invalid"},
+		{"min healthy", func(s *stages.Strategy) { s.MinHealthy.Duration = math.MinInt64 }, "minHealthy: Invalid"},
+		{"removal deadline", func(s *stages.Strategy) { s.Removal.Deadline.Duration = -1 }, "removal.deadline: Invalid"},
 		{"removal concurrency", func(s *stages.Strategy) { s.Removal.MaxConcurrency = number(0) }, "removal.maxConcurrency: Invalid"},
 		{"removal task", func(s *stages.Strategy) { s.Removal.Before = []stages.Task{{Type: "Nap"}} }, "removal.beforeStageTasks[0].type: Unsupported"},
 		{"no stage name", stage(func(st *stages.Stage) { st.Name = "" }), "stages[0].name: Required"},
@@ -108,18 +108,18 @@ func TestStrategyValidateRefusesTasks(t *testing.T) {
 		{"no type", after(stages.Task{}), "stages[0].afterStageTasks[0].type: Unsupported"},
 		{"type twice", after(stages.Task{Type: stages.Approval}, stages.Task{Type: stages.Approval}), "stages[0].afterStageTasks[1].type: Duplicate"},
 		{"no wait", after(stages.Task{Type: stages.TimedWait}), "stages[0].afterStageTasks[0].waitTime: Required"},
-		{"wait below 0", after(stages.Task{Type: stages.TimedWait, Wait: -time.Hour}), "stages[0].afterStageTasks[0].waitTime: Invalid"},
-		{"wait too long", after(stages.Task{Type: stages.TimedWait, Wait: 365*day + 1}), "stages[0].afterStageTasks[0].waitTime: Invalid"},
-		{"wait with a policy", after(stages.Task{Type: stages.TimedWait, Wait: 1, Approval: &approval.Policy{}}), "stages[0].afterStageTasks[0].approval: Forbidden"},
-		{"approval with a wait", after(stages.Task{Type: stages.Approval, Wait: 1}), "stages[0].afterStageTasks[0].waitTime: Forbidden"},
+		{"wait below 0", after(stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: -time.Hour}}), "stages[0].afterStageTasks[0].waitTime: Invalid"},
+		{"wait too long", after(stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 365*day + 1}}), "stages[0].afterStageTasks[0].waitTime: Invalid"},
+		{"wait with a policy", after(stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 1}, Approval: &approval.Policy{}}), "stages[0].afterStageTasks[0].approval: Forbidden"},
+		{"approval with a wait", after(stages.Task{Type: stages.Approval, Wait: metav1.Duration{Duration: 1}}), "stages[0].afterStageTasks[0].waitTime: Forbidden"},
 		{"quorum count", policy(approval.Policy{Quorums: []approval.Quorum{{Count: 0}}}), "stages[0].afterStageTasks[0].approval.quorums[0].count"},
 		{"quorum twice", policy(approval.Policy{Quorums: []approval.Quorum{{Group: "a", Count: 1}, {Group: "a", Count: 2}}}), "approval.quorums[1].group: Duplicate"},
 		{"quorum encoding", policy(approval.Policy{Quorums: []approval.Quorum{{Group: "\xff", Count: 1}}}), "approval.quorums[0].group: Invalid"},
-		{"expires", policy(approval.Policy{Expires: -1}), "stages[0].afterStageTasks[0].approval.expires: Invalid"},
+		{"expires", policy(approval.Policy{Expires: metav1.Duration{Duration: -1}}), "stages[0].afterStageTasks[0].approval.expires: Invalid"},
 		{"request names", func(s *stages.Strategy) {
 			s.Stages = []stages.Stage{
 				{Name: "x", Groups: []stages.Group{{Name: "y", Before: []stages.Task{{Type: stages.Approval}}}}},
-				{Name: "x-y", Before: []stages.Task{{Type: stages.TimedWait, Wait: 1}, {Type: stages.Approval}}},
+				{Name: "x-y", Before: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 1}}, {Type: stages.Approval}}},
 			}
 		}, `stages[1].beforeStageTasks: Invalid value: "x-y": its request would be named <run>-before-x-y like that of x/y (stages[0].groups[0].beforeGroupTasks); rename the stage`},
 		{"request names by stage", func(s *stages.Strategy) {
@@ -127,7 +127,7 @@ func TestStrategyValidateRefusesTasks(t *testing.T) {
 			s.Stages = []stages.Stage{{Name: "before-x", After: []stages.Task{{Type: stages.Approval}}}, {Name: "x", Before: []stages.Task{{Type: stages.Approval}}}}
 		}, `stages[1].beforeStageTasks: Invalid value: "x": its request would be named <run>-before-x like that of before-x (stages[0].afterStageTasks); rename the stage`},
 		{"a naming of requests", func(s *stages.Strategy) { s.Requests = "Side" }, `requests: Unsupported value: "Side": supported values: "", "Stage"`},
-		{"wait with a schedule", after(stages.Task{Type: stages.TimedWait, Wait: 1, Schedule: &stages.Schedule{}}), "stages[0].afterStageTasks[0].schedule: Forbidden"},
+		{"wait with a schedule", after(stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 1}, Schedule: &stages.Schedule{}}), "stages[0].afterStageTasks[0].schedule: Forbidden"},
 		{"display name", after(stages.Task{Type: stages.Approval, DisplayName: strings.Repeat("é", 101)}), "stages[0].afterStageTasks[0].displayName: Invalid"},
 	} {
 		t.Run(tt.name, tt.run)
@@ -176,7 +176,7 @@ func TestStrategyValidateLimits(t *testing.T) {
 
 func TestStrategyValidateReportsEverythingAtOnce(t *testing.T) {
 	s := stages.Strategy{
-		Name: "x", Profile: "p", Unassigned: "u", Attempts: -5, MinHealthy: -1,
+		Name: "x", Profile: "p", Unassigned: "u", Attempts: -5, MinHealthy: metav1.Duration{Duration: -1},
 		Stages: []stages.Stage{
 			{Name: "A", MaxConcurrency: percent("0%"), Selector: matchLabel("a", "?")},
 			{Name: "b", MaxFailures: percent("-1%"), Before: []stages.Task{{Type: "t"}}, Groups: []stages.Group{{Name: "_"}}},

@@ -16,7 +16,7 @@ type doubts struct{ *planner }
 // purpose and needs no warning.
 func (b doubts) warnOfBudgets() {
 	s := &b.plan.Strategy
-	if s.AttemptLimit() > 0 || s.ProgressDeadline > 0 {
+	if s.AttemptLimit() > 0 || s.ProgressDeadline.Duration > 0 {
 		return
 	}
 	var vain []string
@@ -33,15 +33,15 @@ func (b doubts) warnOfBudgets() {
 			timeouts = true
 			continue
 		}
-		timeouts = timeouts || st.Timeout > 0
+		timeouts = timeouts || st.Timeout.Duration > 0
 		inGroups := false
 		for j := range st.Groups {
 			g := &st.Groups[j]
-			inGroups = inGroups || g.Timeout > 0
-			add(g.MaxFailures, planned.Groups[j].MaxFailures, planned.Groups[j].Len, st.Timeout > 0 || g.Timeout > 0, whereOf(st.Name, g.Name))
+			inGroups = inGroups || g.Timeout.Duration > 0
+			add(g.MaxFailures, planned.Groups[j].MaxFailures, planned.Groups[j].Len, st.Timeout.Duration > 0 || g.Timeout.Duration > 0, whereOf(st.Name, g.Name))
 		}
 		timeouts = timeouts || inGroups
-		add(st.MaxFailures, planned.MaxFailures, planned.Size(), st.Timeout > 0 || inGroups, whereOf(st.Name, ""))
+		add(st.MaxFailures, planned.MaxFailures, planned.Size(), st.Timeout.Duration > 0 || inGroups, whereOf(st.Name, ""))
 	}
 	if s.Rollback.Includes(stages.BudgetExceeded) && !timeouts {
 		vain = append(vain, "rollback for cause "+string(stages.BudgetExceeded))

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -17,7 +18,7 @@ func TestWarningsOfBudgets(t *testing.T) {
 	grouped := everything("g")
 	grouped.Groups = []stages.Group{{Name: "a", Selector: everything("").Selector, MaxFailures: percent("10%")}}
 	timed := budget(everything("t"))
-	timed.Timeout = time.Hour
+	timed.Timeout.Duration = time.Hour
 	for what, c := range map[string]struct {
 		s    stages.Strategy
 		want []string
@@ -28,7 +29,7 @@ func TestWarningsOfBudgets(t *testing.T) {
 		"of a group":     {stages.Strategy{Stages: []stages.Stage{grouped}}, []string{"maxFailures of group a of stage g" + vain}},
 		"a rollback":     {stages.Strategy{Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{budget(everything("s"))}}, []string{"maxFailures of stage s, rollback for cause BudgetExceeded" + vain}},
 		"on gates alone": {stages.Strategy{Rollback: &stages.RollbackPolicy{Causes: []stages.RollbackCause{stages.GateRejected}}, Stages: []stages.Stage{everything("s")}}, nil},
-		"a deadline":     {stages.Strategy{ProgressDeadline: time.Hour, Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{budget(everything("s"))}}, nil},
+		"a deadline":     {stages.Strategy{ProgressDeadline: metav1.Duration{Duration: time.Hour}, Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{budget(everything("s"))}}, nil},
 		"attempts":       {stages.Strategy{Attempts: 5, Stages: []stages.Stage{budget(everything("s"))}}, nil},
 		"a profile":      {stages.Strategy{Profile: stages.Workflow, Stages: []stages.Stage{budget(everything("s"))}}, nil},
 		"a timeout":      {stages.Strategy{Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{timed}}, nil},
@@ -45,7 +46,7 @@ func TestWarningsOfSerialStages(t *testing.T) {
 	stage := func(change func(*stages.Stage)) stages.Strategy {
 		st := everything("s")
 		change(&st)
-		return stages.Strategy{ProgressDeadline: time.Hour, Stages: []stages.Stage{st}}
+		return stages.Strategy{ProgressDeadline: metav1.Duration{Duration: time.Hour}, Stages: []stages.Stage{st}}
 	}
 	for what, c := range map[string]struct {
 		s        stages.Strategy

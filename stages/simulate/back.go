@@ -4,7 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
@@ -31,8 +32,8 @@ type Back struct {
 	// Refused is the reason why the run was not rolled back. All other fields are empty then.
 	Refused string `json:"refused,omitempty"`
 	// Plan is the plan of the rollback run, Started its beginning.
-	Plan    *stages.Plan  `json:"plan,omitempty"`
-	Started time.Duration `json:"started,omitempty"`
+	Plan    *stages.Plan    `json:"plan,omitempty"`
+	Started metav1.Duration `json:"started,omitzero"`
 	// End is the end of the rollback run.
 	End End `json:"end,omitzero"`
 }
@@ -86,7 +87,7 @@ func (s *simulation) rollBack() error {
 	if err != nil {
 		return err
 	}
-	s.back = &Back{Plan: plan, Started: s.now, End: b.end(why)}
+	s.back = &Back{Plan: plan, Started: metav1.Duration{Duration: s.now}, End: b.end(why)}
 	return nil
 }
 

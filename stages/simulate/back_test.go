@@ -67,7 +67,7 @@ func TestARunThatFailsIsTakenBack(t *testing.T) {
 		8m0s StageCompleted s1
 		8m0s RunCompleted`)
 	back := end.Back
-	if end.State != stages.Failed || back == nil || back.End.State != stages.Completed || back.Started != 2*minute || back.End.At != 8*minute {
+	if end.State != stages.Failed || back == nil || back.End.State != stages.Completed || back.Started.Duration != 2*minute || back.End.At.Duration != 8*minute {
 		t.Fatalf("%s, %+v", end.State, back)
 	}
 	if back.Plan.Rollback.Run != simulate.RunName || back.End.Run.Name != simulate.BackName || len(back.End.Clusters) != 2 {

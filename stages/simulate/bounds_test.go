@@ -56,8 +56,8 @@ func TestAnInvalidWorldIsRefusedWithEverythingThatIsWrong(t *testing.T) {
 func TestEventsHaveTheTimesOfTheWorldsStart(t *testing.T) {
 	start := time.Date(2026, time.March, 1, 12, 0, 0, 5e8+3, time.UTC)
 	_, err := simulate.Run(plan(t, strategy(1, nil), fleet(1)), simulate.Environment{Start: start, Default: tenSeconds}, func(e simulate.Event) error {
-		if want := stages.At(start).Time().Add(e.At); !e.Time.Equal(want) {
-			t.Errorf("%s at %s has the time %s", e.Type, e.At, e.Time)
+		if want := stages.At(start).Time().Add(e.At.Duration); !e.Time.Equal(want) {
+			t.Errorf("%s at %s has the time %s", e.Type, e.At.Duration, e.Time)
 		}
 		return nil
 	})

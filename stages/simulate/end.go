@@ -3,6 +3,8 @@ package simulate
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
@@ -25,8 +27,8 @@ const (
 // End is the result of a simulation.
 type End struct {
 	// At is the end of the simulation: the time of its last event, or Environment.Until.
-	At     time.Duration `json:"at"`
-	Reason Reason        `json:"reason"`
+	At     metav1.Duration `json:"at"`
+	Reason Reason          `json:"reason"`
 	// Waiting are the reasons for waiting of a run that has not ended.
 	Waiting []stages.Awaited `json:"waiting,omitempty"`
 	// State is the run's state by [step.Run.Outline], and Message the reason if it is not obvious.
@@ -50,10 +52,10 @@ type End struct {
 type StageEnd struct {
 	Name  string       `json:"name"`
 	State stages.State `json:"state"`
-	// Started is when its first cluster could start, Ended when it was done; -1 if that did not
+	// Started is when its first cluster could start, Ended when it was done; nil if that did not
 	// happen.
-	Started time.Duration `json:"started"`
-	Ended   time.Duration `json:"ended"`
+	Started *metav1.Duration `json:"started,omitempty"`
+	Ended   *metav1.Duration `json:"ended,omitempty"`
 	// Peak is the greatest number of its clusters in flight, Limit the allowed number; 0 means no
 	// limit of its own.
 	Peak  int `json:"peak"`
@@ -88,8 +90,8 @@ type GateEnd struct {
 	State stages.State    `json:"state"`
 	// Opened is when it began to hold the run, Held for how long it held it, until it passed or
 	// until the end.
-	Opened time.Duration `json:"opened"`
-	Held   time.Duration `json:"held"`
+	Opened metav1.Duration `json:"opened"`
+	Held   metav1.Duration `json:"held"`
 	// By is the identity that decided it; empty for none.
 	By string `json:"by,omitempty"`
 	// Decided reports whether no other gate of the same side held the run longer, so that the run
@@ -98,9 +100,9 @@ type GateEnd struct {
 }
 
 func (s *simulation) end(why Reason) End {
-	e := End{At: s.last, Reason: why, Message: s.run.Reason, Run: s.run, Peak: s.peaks.run, Back: s.back}
+	e := End{At: metav1.Duration{Duration: s.last}, Reason: why, Message: s.run.Reason, Run: s.run, Peak: s.peaks.run, Back: s.back}
 	if why == Cut {
-		e.At = s.now
+		e.At.Duration = s.now
 	}
 	if !s.run.IsEnded() {
 		e.Waiting = step.Waiting(s.p, &s.run)
@@ -112,7 +114,7 @@ func (s *simulation) end(why Reason) End {
 		e.Clusters = append(e.Clusters, ClusterEnd{s.p.Clusters[pos].Name, st.Name, st.Groups[group].Name, state})
 	}
 	for i := range s.run.Form(runstate.Key{}).Stages {
-		e.Gates = append(e.Gates, s.gatesOf(i, e.At)...)
+		e.Gates = append(e.Gates, s.gatesOf(i, e.At.Duration)...)
 	}
 	return e
 }
@@ -125,7 +127,7 @@ func (s *simulation) outline(e *End) {
 		of, st, run := &seen.Stages[i], &s.p.Stages[i], &s.run.Form(runstate.Key{}).Stages[i]
 		out := StageEnd{
 			Name: of.Name, State: of.State, Peak: s.peaks.stages[i], Limit: st.MaxConcurrency,
-			Started: s.since(run.Started), Ended: s.since(run.Ended),
+			Started: s.sinceOrNil(run.Started), Ended: s.sinceOrNil(run.Ended),
 		}
 		for g := 0; g < len(of.Groups) && of.Groups[g].Name != ""; g++ {
 			out.Groups = append(out.Groups, GroupEnd{
@@ -136,12 +138,17 @@ func (s *simulation) outline(e *End) {
 	}
 }
 
-// since returns an instant as an offset, and -1 for none.
-func (s *simulation) since(i stages.Instant) time.Duration {
+// since returns an instant as an offset.
+func (s *simulation) since(i stages.Instant) metav1.Duration {
+	return metav1.Duration{Duration: i.Time().Sub(s.w.Start)}
+}
+
+// sinceOrNil returns an instant as an offset, and nil for none.
+func (s *simulation) sinceOrNil(i stages.Instant) *metav1.Duration {
 	if i == 0 {
-		return -1
+		return nil
 	}
-	return i.Time().Sub(s.w.Start)
+	return new(s.since(i))
 }
 
 // gatesOf returns the results of the gates of a stage and its groups.
@@ -159,18 +166,18 @@ func (s *simulation) gatesEnd(stage, group string, gates []runstate.Gate, end ti
 	longest := map[approval.When]time.Duration{}
 	for _, g := range gates {
 		e := GateEnd{Stage: stage, Group: group, When: g.When, Type: g.Type, State: g.State, Opened: s.since(g.Opened), By: g.By}
-		e.Held = end - e.Opened
+		e.Held.Duration = end - e.Opened.Duration
 		if g.Ended != 0 {
-			e.Held = s.since(g.Ended) - e.Opened
+			e.Held.Duration = s.since(g.Ended).Duration - e.Opened.Duration
 		}
 		if n := len(g.Decisions); n > 0 {
 			e.By = g.Decisions[n-1].By.Name
 		}
-		longest[g.When] = max(longest[g.When], e.Held)
+		longest[g.When] = max(longest[g.When], e.Held.Duration)
 		out = append(out, e)
 	}
 	for i := range out {
-		out[i].Decided = out[i].Held > 0 && out[i].Held == longest[out[i].When]
+		out[i].Decided = out[i].Held.Duration > 0 && out[i].Held.Duration == longest[out[i].When]
 	}
 	return out
 }

@@ -15,8 +15,8 @@ import (
 // everything is simulated.
 func ExampleRun() {
 	strategy := stages.Strategy{
-		Backoff: 30 * time.Second,
-		Stages:  []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, After: []stages.Task{{Type: stages.TimedWait, Wait: time.Hour}}}},
+		Backoff: metav1.Duration{Duration: 30 * time.Second},
+		Stages:  []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}}}},
 	}
 	plan, err := simulate.NewPlan(strategy, []placement.Cluster{{Name: "east"}, {Name: "west"}})
 	if err != nil {
@@ -29,11 +29,11 @@ func ExampleRun() {
 	}
 	end, err := simulate.Run(plan, env, func(e simulate.Event) error {
 		if e.Cluster != "" {
-			fmt.Println(e.At, e.Type, e.Cluster)
+			fmt.Println(e.At.Duration, e.Type, e.Cluster)
 		}
 		return nil
 	})
-	fmt.Println(end.At, end.State, err)
+	fmt.Println(end.At.Duration, end.State, err)
 	// Output:
 	// 0s ClusterStarted east
 	// 5m0s ClusterApplied east

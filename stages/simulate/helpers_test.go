@@ -71,7 +71,7 @@ func plan(tb testing.TB, s stages.Strategy, clusters []placement.Cluster) *stage
 // line is an event in words.
 func line(e simulate.Event) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s", e.At, e.Type)
+	fmt.Fprintf(&b, "%s %s", e.At.Duration, e.Type)
 	for _, name := range []string{e.Stage, e.Group, e.Cluster, e.Command} {
 		if name != "" {
 			b.WriteString(" " + name)

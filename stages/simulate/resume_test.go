@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -43,7 +44,7 @@ func resumable() map[string]struct {
 	edit func(*stages.Strategy)
 	w    simulate.Environment
 } {
-	wait := stages.Task{Type: stages.TimedWait, Wait: 7 * minute}
+	wait := stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 7 * minute}}
 	gate := stages.Task{Type: stages.Approval}
 	type run = struct {
 		edit func(*stages.Strategy)
@@ -68,7 +69,7 @@ func resumable() map[string]struct {
 			s.Stages[0].After, s.Stages[1].After = []stages.Task{gate, wait}, []stages.Task{gate}
 		}, w: simulate.Environment{Answer: approved(0)}},
 		"approvals in half hours": {edit: func(s *stages.Strategy) { s.Stages[0].After = []stages.Task{gate, wait} }, w: simulate.Environment{Answer: approved(30 * minute)}},
-		"soak":                    {edit: func(s *stages.Strategy) { s.MinHealthy = 90 * second }},
+		"soak":                    {edit: func(s *stages.Strategy) { s.MinHealthy.Duration = 90 * second }},
 		"windows":                 {w: simulate.Environment{Calendar: hours{2}}},
 		"windows in groups": {edit: func(s *stages.Strategy) {
 			s.Profile = stages.ClusterUpdate
@@ -77,7 +78,7 @@ func resumable() map[string]struct {
 		"a cap":                {edit: func(s *stages.Strategy) { s.Cap, s.Stages[1].MaxConcurrency = "shared", number(3) }, w: simulate.Environment{Slots: 2}},
 		"stopped and resumed":  {w: simulate.Environment{Orders: []simulate.Order{order(5*minute/2, stages.Stop), order(20*minute, stages.Start)}}},
 		"a cluster that fails": {edit: func(s *stages.Strategy) { s.Attempts, s.Stages[0].MaxFailures = 2, number(1) }, w: simulate.Environment{Members: map[string]simulate.Member{"c2": {Take: minute, Fail: 2}}}},
-		"retries":              {edit: func(s *stages.Strategy) { s.Attempts, s.Backoff = 4, 90*second }, w: simulate.Environment{Members: map[string]simulate.Member{"c2": {Take: minute, Fail: 2}, "c5": {Take: 3 * minute, Fail: 1}}}},
+		"retries":              {edit: func(s *stages.Strategy) { s.Attempts, s.Backoff.Duration = 4, 90*second }, w: simulate.Environment{Members: map[string]simulate.Member{"c2": {Take: minute, Fail: 2}, "c5": {Take: 3 * minute, Fail: 1}}}},
 	}
 }
 
@@ -125,10 +126,10 @@ func TestARunGoesOnFromAnyMomentAsItWouldHave(t *testing.T) {
 			}
 			moments := []time.Duration{0}
 			for _, e := range whole {
-				moments = append(moments, e.At, e.At+17*second)
+				moments = append(moments, e.At.Duration, e.At.Duration+17*second)
 			}
 			for _, at := range slices.Compact(moments) {
-				if at > end.At {
+				if at > end.At.Duration {
 					continue
 				}
 				part := w
@@ -143,8 +144,8 @@ func TestARunGoesOnFromAnyMomentAsItWouldHave(t *testing.T) {
 				if diff := cmp.Diff(times(whole[len(past):]), times(got)); diff != "" {
 					t.Fatalf("from %s on (-want +got):\n%s", at, diff)
 				}
-				if resumed.State != end.State || resumed.At+at != end.At || !resumed.Run.Ended.Time().Equal(end.Run.Ended.Time()) {
-					t.Errorf("resumed at %s it is %s after %s, want %s after %s", at, resumed.State, resumed.At+at, end.State, end.At)
+				if resumed.State != end.State || resumed.At.Duration+at != end.At.Duration || !resumed.Run.Ended.Time().Equal(end.Run.Ended.Time()) {
+					t.Errorf("resumed at %s it is %s after %s, want %s after %s", at, resumed.State, resumed.At.Duration+at, end.State, end.At.Duration)
 				}
 				if diff := cmp.Diff(before, then.Run); diff != "" {
 					t.Errorf("the run that is resumed at %s was changed:\n%s", at, diff)
@@ -169,7 +170,7 @@ func events(t *testing.T, run func(func(simulate.Event) error) (simulate.End, er
 // times are events in words, with their time.
 func times(all []simulate.Event) (out []string) {
 	for _, e := range all {
-		e.At = e.Time.Sub(simulate.DefaultStart())
+		e.At.Duration = e.Time.Sub(simulate.DefaultStart())
 		out = append(out, line(e))
 	}
 	return out
@@ -192,8 +193,8 @@ func TestAnAttemptGoesOnFromWhenItBegan(t *testing.T) {
 		end, err := simulate.Resume(p, then.Run, simulate.Environment{
 			Start: simulate.DefaultStart().Add(30 * second), Default: simulate.Member{Take: minute}, Began: began,
 		}, nil)
-		if err != nil || end.State != stages.Completed || end.At != want {
-			t.Errorf("an attempt that began at %v is done %s after that, want %s: %s, %v", began, end.At, want, end.State, err)
+		if err != nil || end.State != stages.Completed || end.At.Duration != want {
+			t.Errorf("an attempt that began at %v is done %s after that, want %s: %s, %v", began, end.At.Duration, want, end.State, err)
 		}
 	}
 }
@@ -210,13 +211,13 @@ func TestWhatDoesNotGoOnByItself(t *testing.T) {
 		t.Errorf("without an order it is %s (%s), %v", end.State, end.Reason, err)
 	}
 	w.Orders = []simulate.Order{order(0, stages.Start)}
-	if end, err = simulate.Resume(p, stopped.Run, w, nil); err != nil || end.State != stages.Completed || end.At != minute {
-		t.Errorf("started again it is %s after %s, %v", end.State, end.At, err)
+	if end, err = simulate.Resume(p, stopped.Run, w, nil); err != nil || end.State != stages.Completed || end.At.Duration != minute {
+		t.Errorf("started again it is %s after %s, %v", end.State, end.At.Duration, err)
 	}
 	ended := end.Run
 	w.Orders, w.Start = nil, w.Start.Add(time.Hour)
-	if end, err = simulate.Resume(p, ended, w, nil); err != nil || end.Reason != simulate.Ended || end.At != minute-time.Hour || cmp.Diff(ended, end.Run) != "" {
-		t.Errorf("of a run that has ended it says %s (%s) at %s, %v", end.State, end.Reason, end.At, err)
+	if end, err = simulate.Resume(p, ended, w, nil); err != nil || end.Reason != simulate.Ended || end.At.Duration != minute-time.Hour || cmp.Diff(ended, end.Run) != "" {
+		t.Errorf("of a run that has ended it says %s (%s) at %s, %v", end.State, end.Reason, end.At.Duration, err)
 	}
 	if _, err := simulate.Resume(plan(t, strategy(1, nil), fleet(4)), ended, w, nil); err == nil {
 		t.Error("a run of another plan is resumed")
@@ -234,7 +235,7 @@ func TestARunThatIsResumedIsNotRolledBack(t *testing.T) {
 	got, end := events(t, func(tell func(simulate.Event) error) (simulate.End, error) {
 		return simulate.Resume(p, then.Run, w, tell)
 	})
-	if end.State != stages.Failed || end.At != 30*second || end.Back != nil || got[len(got)-1].Type != stages.RunFailed {
-		t.Errorf("it is %s after %s, with a rollback %+v, and ends with %s", end.State, end.At, end.Back, got[len(got)-1].Type)
+	if end.State != stages.Failed || end.At.Duration != 30*second || end.Back != nil || got[len(got)-1].Type != stages.RunFailed {
+		t.Errorf("it is %s after %s, with a rollback %+v, and ends with %s", end.State, end.At.Duration, end.Back, got[len(got)-1].Type)
 	}
 }

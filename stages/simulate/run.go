@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
@@ -23,7 +25,7 @@ var ErrSteps = errors.New("the simulation takes too many steps")
 // Event is an event of the run with its time.
 type Event struct {
 	// At is the time since the start of the run.
-	At time.Duration `json:"at"`
+	At metav1.Duration `json:"at"`
 	// Back is the plan of the rollback run if this is an event of the rollback run, otherwise nil.
 	Back *stages.Plan `json:"back,omitempty"`
 	stages.Event
@@ -79,7 +81,7 @@ func Resume(p *stages.Plan, r step.Run, w Environment, tell func(Event) error) (
 	s := newSimulation(p, &w, tell)
 	s.run, s.begun, s.resumed = r, true, true
 	if r.Ended != 0 {
-		s.last = s.since(r.Ended)
+		s.last = s.since(r.Ended).Duration
 	}
 	s.workers.resume(p, &r)
 	for _, req := range step.Requests(p, &r) {
@@ -324,7 +326,7 @@ func (s *simulation) ask(req approval.Request) {
 func (s *simulation) report(events []stages.Event) error {
 	for _, e := range events {
 		s.last = e.Time.Sub(s.w.Start)
-		if err := s.tell(Event{At: s.last, Back: s.of, Event: e}); err != nil {
+		if err := s.tell(Event{At: metav1.Duration{Duration: s.last}, Back: s.of, Event: e}); err != nil {
 			return err
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
@@ -38,10 +39,10 @@ func TestARunEndsWhenItsLastClusterDoes(t *testing.T) {
 		1m10s StageCompleted s2
 		1m10s RunCompleted`)
 	want := simulate.End{
-		At: 70 * second, Reason: simulate.Ended, State: stages.Completed, Peak: 2,
+		At: metav1.Duration{Duration: 70 * second}, Reason: simulate.Ended, State: stages.Completed, Peak: 2,
 		Stages: []simulate.StageEnd{
-			{Name: "s1", State: stages.Completed, Ended: 10 * second, Peak: 1, Limit: 1},
-			{Name: "s2", State: stages.Completed, Started: 10 * second, Ended: 70 * second, Peak: 2, Limit: 2},
+			{Name: "s1", State: stages.Completed, Started: &metav1.Duration{}, Ended: &metav1.Duration{Duration: 10 * second}, Peak: 1, Limit: 1},
+			{Name: "s2", State: stages.Completed, Started: &metav1.Duration{Duration: 10 * second}, Ended: &metav1.Duration{Duration: 70 * second}, Peak: 2, Limit: 2},
 		},
 		Clusters: []simulate.ClusterEnd{
 			{Name: "c1", Stage: "s1", State: stages.Completed},
@@ -57,7 +58,7 @@ func TestARunEndsWhenItsLastClusterDoes(t *testing.T) {
 }
 
 func TestAClusterThatFailsIsTriedAgainAfterTheBackoff(t *testing.T) {
-	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Backoff = 5 * second }), fleet(1))
+	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Backoff.Duration = 5 * second }), fleet(1))
 	w := simulate.Environment{Members: map[string]simulate.Member{"c1": {Take: 10 * second, Fail: 2}}}
 	script(t, p, w, `
 		0s RunStarted
@@ -108,7 +109,7 @@ func TestAClusterThatCannotBeReachedAnyMoreKeepsItsSlotAndIsTriedAgain(t *testin
 }
 
 func TestLosingHealthStartsTheMinimumHealthyTimeAgain(t *testing.T) {
-	p := plan(t, strategy(1, func(s *stages.Strategy) { s.MinHealthy = minute }), fleet(1))
+	p := plan(t, strategy(1, func(s *stages.Strategy) { s.MinHealthy.Duration = minute }), fleet(1))
 	w := simulate.Environment{Members: map[string]simulate.Member{
 		"c1": {Take: 10 * second, Unhealthy: []simulate.Interval{{From: 30 * second, To: 40 * second}}},
 	}}
@@ -136,8 +137,8 @@ func TestAnUnhealthyClusterCompletesWhenItIsHealthy(t *testing.T) {
 		40s ClusterCompleted s1 c1
 		40s StageCompleted s1
 		40s RunCompleted`)
-	if end.At != 40*second {
-		t.Errorf("it ended at %s", end.At)
+	if end.At.Duration != 40*second {
+		t.Errorf("it ended at %s", end.At.Duration)
 	}
 }
 
@@ -174,12 +175,12 @@ func TestAFailedRunWaitsForALaterStart(t *testing.T) {
 		10s ClusterFailed s1 c1: attempt 1 fails
 		10s RunStopping: 1 cluster of stage s1 has failed, and none may
 		10s RunFailed: 1 cluster of stage s1 has failed, and none may`)
-	if end.Reason != simulate.Ended || end.At != 10*second || end.State != stages.Failed {
-		t.Errorf("without an order it ended as %s, %s, at %s", end.Reason, end.State, end.At)
+	if end.Reason != simulate.Ended || end.At.Duration != 10*second || end.State != stages.Failed {
+		t.Errorf("without an order it ended as %s, %s, at %s", end.Reason, end.State, end.At.Duration)
 	}
 	w.Orders = []simulate.Order{order(time.Hour, stages.Start)}
-	if _, end = play(t, p, w); end.State != stages.Completed || end.At != time.Hour+20*second {
-		t.Errorf("with one it ended as %s at %s", end.State, end.At)
+	if _, end = play(t, p, w); end.State != stages.Completed || end.At.Duration != time.Hour+20*second {
+		t.Errorf("with one it ended as %s at %s", end.State, end.At.Duration)
 	}
 }
 
@@ -194,8 +195,8 @@ func TestARefusedOrderIsAnEventAndEndsNothing(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}
 	}
-	if end.State != stages.Completed || end.At != time.Hour {
-		t.Errorf("it ended as %s at %s", end.State, end.At)
+	if end.State != stages.Completed || end.At.Duration != time.Hour {
+		t.Errorf("it ended as %s at %s", end.State, end.At.Duration)
 	}
 }
 
@@ -235,7 +236,7 @@ func TestAStageWithOneOpenRequestOfAGroupNeedsNoGroupInADecision(t *testing.T) {
 			t.Errorf("there is no %q in\n%s", want, got)
 		}
 	}
-	if end.State != stages.Completed || len(end.Gates) != 2 || end.Gates[0].Group != "a" || end.Gates[0].Held != 5*second {
+	if end.State != stages.Completed || len(end.Gates) != 2 || end.Gates[0].Group != "a" || end.Gates[0].Held.Duration != 5*second {
 		t.Errorf("it ended as %s, with gates %+v", end.State, end.Gates)
 	}
 }
@@ -262,8 +263,8 @@ func TestASkipAtTheBeginningComesBeforeTheStartAndEverythingElseAfterIt(t *testi
 func TestARunThatNothingCanMoveEndsThen(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].After = []stages.Task{{Type: stages.Approval}} }), fleet(1))
 	_, end := play(t, p, simulate.Environment{Default: tenSeconds, Until: time.Hour})
-	if end.Reason != simulate.Stuck || end.At != 10*second || end.State != stages.Running {
-		t.Errorf("it ended as %s, %s, at %s", end.Reason, end.State, end.At)
+	if end.Reason != simulate.Stuck || end.At.Duration != 10*second || end.State != stages.Running {
+		t.Errorf("it ended as %s, %s, at %s", end.Reason, end.State, end.At.Duration)
 	}
 	if len(end.Waiting) != 1 || end.Waiting[0].Kind != stages.AwaitDecision || end.Waiting[0].Name != "run-after-s1" {
 		t.Errorf("it waits for %+v", end.Waiting)
@@ -274,8 +275,8 @@ func TestUntilEndsARunAndWhatHappensThenStillHappens(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(3))
 	for until, completed := range map[time.Duration]int{19 * second: 1, 20 * second: 2, 25 * second: 2} {
 		got, end := play(t, p, simulate.Environment{Default: tenSeconds, Until: until})
-		if n := strings.Count(got, "ClusterCompleted"); n != completed || end.Reason != simulate.Cut || end.At != until {
-			t.Errorf("until %s there are %d clusters, and it ended as %s at %s", until, n, end.Reason, end.At)
+		if n := strings.Count(got, "ClusterCompleted"); n != completed || end.Reason != simulate.Cut || end.At.Duration != until {
+			t.Errorf("until %s there are %d clusters, and it ended as %s at %s", until, n, end.Reason, end.At.Duration)
 		}
 	}
 }
@@ -283,8 +284,8 @@ func TestUntilEndsARunAndWhatHappensThenStillHappens(t *testing.T) {
 func TestAnOrderAfterUntilNeverComes(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
 	w := simulate.Environment{Default: tenSeconds, Until: minute, Orders: []simulate.Order{order(time.Hour, stages.Stop)}}
-	if _, end := play(t, p, w); end.Reason != simulate.Ended || end.At != 10*second {
-		t.Errorf("it ended as %s at %s", end.Reason, end.At)
+	if _, end := play(t, p, w); end.Reason != simulate.Ended || end.At.Duration != 10*second {
+		t.Errorf("it ended as %s at %s", end.Reason, end.At.Duration)
 	}
 }
 
@@ -328,7 +329,7 @@ func TestAClusterThatLeavesIsSkippedWhereverTheRunIs(t *testing.T) {
 func TestOfTheGatesOfASideTheOneThatHeldLongestDecided(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) {
 		s.Stages[0].Before = []stages.Task{{Type: stages.Approval}}
-		s.Stages[0].After = []stages.Task{{Type: stages.TimedWait, Wait: minute}, {Type: stages.Approval}}
+		s.Stages[0].After = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: minute}}, {Type: stages.Approval}}
 	}), fleet(1))
 	w := simulate.Environment{Default: tenSeconds, Orders: []simulate.Order{
 		decide(0, approval.Approve, "s1"), decide(30*second, approval.Approve, "s1"),
@@ -336,8 +337,8 @@ func TestOfTheGatesOfASideTheOneThatHeldLongestDecided(t *testing.T) {
 	_, end := play(t, p, w)
 	want := []simulate.GateEnd{
 		{Stage: "s1", When: approval.Before, Type: stages.Approval, State: stages.Completed, By: "bob"},
-		{Stage: "s1", When: approval.After, Type: stages.TimedWait, State: stages.Completed, Opened: 10 * second, Held: minute, Decided: true},
-		{Stage: "s1", When: approval.After, Type: stages.Approval, State: stages.Completed, Opened: 10 * second, Held: 20 * second, By: "bob"},
+		{Stage: "s1", When: approval.After, Type: stages.TimedWait, State: stages.Completed, Opened: metav1.Duration{Duration: 10 * second}, Held: metav1.Duration{Duration: minute}, Decided: true},
+		{Stage: "s1", When: approval.After, Type: stages.Approval, State: stages.Completed, Opened: metav1.Duration{Duration: 10 * second}, Held: metav1.Duration{Duration: 20 * second}, By: "bob"},
 	}
 	if diff := cmp.Diff(want, end.Gates); diff != "" {
 		t.Errorf("gates (-want +got):\n%s", diff)

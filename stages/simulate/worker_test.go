@@ -15,14 +15,14 @@ import (
 
 // A worker of the engine looks a second after an update that was healthy.
 func TestHealthThatIsLostForLessThanASecondAfterAnUpdateIsNotSeen(t *testing.T) {
-	p := plan(t, strategy(1, func(s *stages.Strategy) { s.MinHealthy = minute }), fleet(1))
+	p := plan(t, strategy(1, func(s *stages.Strategy) { s.MinHealthy.Duration = minute }), fleet(1))
 	for lost, want := range map[simulate.Interval]time.Duration{
 		{From: 10200 * time.Millisecond, To: 11 * second}: 70 * second,
 		{From: 12 * second, To: 13 * second}:              73 * second,
 	} {
 		w := simulate.Environment{Members: map[string]simulate.Member{"c1": {Take: 10 * second, Unhealthy: []simulate.Interval{lost}}}}
-		if _, end := play(t, p, w); end.At != want {
-			t.Errorf("lost from %s to %s, it ended at %s, want %s", lost.From, lost.To, end.At, want)
+		if _, end := play(t, p, w); end.At.Duration != want {
+			t.Errorf("lost from %s to %s, it ended at %s, want %s", lost.From, lost.To, end.At.Duration, want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestAnOutageOfManyClustersIsSurvived(t *testing.T) {
 	w := simulate.Environment{Default: simulate.Member{Take: second, Unreachable: []simulate.Interval{{To: 30 * second}}}}
 	got, end := play(t, p, w)
 	if end.State != stages.Completed || end.Peak != 300 || strings.Count(got, "ClusterCompleted") != 300 {
-		t.Errorf("it ended as %s at %s, with %d in flight at most", end.State, end.At, end.Peak)
+		t.Errorf("it ended as %s at %s, with %d in flight at most", end.State, end.At.Duration, end.Peak)
 	}
 }
 

@@ -47,7 +47,7 @@ func newFailing(t *testing.T, r *rand.Rand, n, concurrency int) *failing {
 		fleet[i] = placement.Cluster{Name: fmt.Sprintf("m%03d", i), Labels: map[string]string{"g": string("ab"[r.IntN(2)])}}
 	}
 	s := stages.Strategy{
-		Profile: []stages.Profile{stages.Staged, stages.Workflow}[r.IntN(2)], Attempts: 1 + r.IntN(3), Backoff: time.Second, Stages: []stages.Stage{st},
+		Profile: []stages.Profile{stages.Staged, stages.Workflow}[r.IntN(2)], Attempts: 1 + r.IntN(3), Backoff: metav1.Duration{Duration: time.Second}, Stages: []stages.Stage{st},
 	}
 	p, err := planner.Plan(s, stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "r1"}, fleet)
 	if err != nil {

@@ -60,7 +60,7 @@ func (s *tossed) one(in int) bool { return s.r.IntN(in) == 0 }
 
 func (s *tossed) tasks() (out []stages.Task) {
 	if s.one(3) {
-		out = append(out, stages.Task{Type: stages.TimedWait, Wait: time.Minute})
+		out = append(out, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}})
 	}
 	if s.one(3) {
 		out = append(out, stages.Task{Type: stages.Approval})
@@ -73,7 +73,7 @@ func (s *tossed) tasks() (out []stages.Task) {
 func (s *tossed) strategy() (stages.Strategy, stages.Target, []placement.Cluster) {
 	st := stages.Strategy{
 		Profile:  []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow}[s.r.IntN(3)],
-		Attempts: s.r.IntN(3), MinHealthy: time.Duration(s.r.IntN(2)) * time.Minute, ProgressDeadline: time.Duration(s.r.IntN(2)) * 5 * time.Minute,
+		Attempts: s.r.IntN(3), MinHealthy: metav1.Duration{Duration: time.Duration(s.r.IntN(2)) * time.Minute}, ProgressDeadline: metav1.Duration{Duration: time.Duration(s.r.IntN(2)) * 5 * time.Minute},
 		Removal: stages.Removal{Before: s.tasks(), After: s.tasks()},
 	}
 	picks := func(key string, i int) *metav1.LabelSelector {

@@ -247,10 +247,10 @@ func (d *draft) flying(g *stages.PlannedGroup) bool {
 // deadline returns the time limit of a cluster of the current stage; 0 means none.
 func (d *draft) deadline() time.Duration {
 	if st, _, ok := d.stage(); ok && st.Remove {
-		if limit := d.p.Strategy.Removal.Deadline; limit > 0 {
+		if limit := d.p.Strategy.Removal.Deadline.Duration; limit > 0 {
 			return limit
 		}
 		return removalDeadline
 	}
-	return d.p.Strategy.ProgressDeadline
+	return d.p.Strategy.ProgressDeadline.Duration
 }

@@ -22,7 +22,7 @@ func twoStages() (*stages.Plan, error) {
 		return &metav1.LabelSelector{MatchLabels: map[string]string{"environment": value}}
 	}
 	strategy := stages.Strategy{Stages: []stages.Stage{
-		{Name: "canary", Selector: env("canary"), After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}},
+		{Name: "canary", Selector: env("canary"), After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}}},
 		{Name: "production", Selector: env("production"), Before: []stages.Task{{Type: stages.Approval}}},
 	}}
 	target := stages.Target{Placement: "web", Index: 1, Snapshot: "9f86d081", Selection: "60303ae2", Default: "fd61a03a"}

@@ -111,7 +111,7 @@ func (gs *gates) open(pg *stages.PlannedGate) *runstate.Gate {
 	case pg.When == approval.After && gs.skipWait:
 		gs.end(g, stages.Skipped)
 	default:
-		g.Until = opened.Add(pg.Wait)
+		g.Until = opened.Add(pg.Wait.Duration)
 		gs.emit(stages.Event{Type: stages.WaitStarted, Until: g.Until.Time()})
 	}
 	return g
@@ -124,7 +124,7 @@ func (gs *gates) ask(pg *stages.PlannedGate, g *runstate.Gate) {
 	if g.Attempt > 1 {
 		g.Opened = gs.d.now
 	}
-	if valid := pg.Policy.Expires; valid > 0 {
+	if valid := pg.Policy.Expires.Duration; valid > 0 {
 		g.Until = g.Opened.Add(valid)
 	}
 	gs.emit(stages.Event{

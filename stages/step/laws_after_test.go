@@ -78,7 +78,7 @@ func (c *checker) pending(pos, attempt int, message string) {
 
 // wait returns the wait after that many tries to reach a cluster.
 func (c *checker) wait(tries int) time.Duration {
-	d, most := c.p.Strategy.Backoff, c.p.Strategy.MaxBackoff
+	d, most := c.p.Strategy.Backoff.Duration, c.p.Strategy.MaxBackoff.Duration
 	if d == 0 {
 		d = time.Second
 	}
@@ -334,7 +334,7 @@ func (c *checker) alarms(ready *Ready) {
 			due("a deadline", m.started.Add(d))
 		}
 		if m.state == stages.Running && m.proven {
-			due("the end of a soak", m.since.Add(c.p.Strategy.MinHealthy))
+			due("the end of a soak", m.since.Add(c.p.Strategy.MinHealthy.Duration))
 		}
 		if m.state == stages.Running && m.backing {
 			due("an attempt", m.until)

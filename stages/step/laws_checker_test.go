@@ -283,7 +283,7 @@ func (c *checker) weigh(pos int, o *stages.Observation, unchanged bool) {
 	}
 	m.proven = true
 	stage, _ := c.p.StageOf(pos)
-	m.done = unchanged || c.p.Strategy.MinHealthy == 0 || c.p.Stages[stage].Remove
+	m.done = unchanged || c.p.Strategy.MinHealthy.Duration == 0 || c.p.Stages[stage].Remove
 }
 
 func (c *checker) wanted(pos int) string {

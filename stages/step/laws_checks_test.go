@@ -40,15 +40,15 @@ func randomChecks(rnd *rand.Rand, stage bool) (out []check.Check) {
 	for i := range rnd.IntN(3) {
 		c := check.Check{Name: fmt.Sprint("c", i), Query: "q", Max: &one, FailureLimit: rnd.IntN(3), InconclusiveLimit: rnd.IntN(3)}
 		if rnd.IntN(2) == 0 {
-			c.InitialDelay = time.Duration(rnd.IntN(30)) * time.Second
+			c.InitialDelay.Duration = time.Duration(rnd.IntN(30)) * time.Second
 		}
-		c.Interval = time.Duration(1+rnd.IntN(20)) * time.Second
+		c.Interval.Duration = time.Duration(1+rnd.IntN(20)) * time.Second
 		if limit := rnd.IntN(4); limit < 3 {
 			c.ConsecutiveErrorLimit = &limit
 		}
 		if !stage {
 			c.Count = rnd.IntN(4)
-			c.Expires = time.Hour
+			c.Expires.Duration = time.Hour
 		}
 		out = append(out, c)
 	}
@@ -64,7 +64,7 @@ func newCheckWalk(t *testing.T, seed uint64) *checkWalk {
 	w := &checkWalk{t: t, rnd: rand.New(rand.NewPCG(seed, 1)), now: scriptEpoch, good: map[string]map[string]bool{}}
 	s := stages.Strategy{Profile: []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow}[w.rnd.IntN(3)], Attempts: w.rnd.IntN(3)}
 	if w.rnd.IntN(2) == 0 {
-		s.MinHealthy = time.Duration(w.rnd.IntN(10)) * time.Second
+		s.MinHealthy.Duration = time.Duration(w.rnd.IntN(10)) * time.Second
 	}
 	if w.rnd.IntN(2) == 0 {
 		s.Rollback = &stages.RollbackPolicy{}
@@ -88,7 +88,7 @@ func newCheckWalk(t *testing.T, seed uint64) *checkWalk {
 				*tasks = append(*tasks, stages.Task{Type: stages.Approval})
 			}
 			if w.rnd.IntN(3) == 0 {
-				*tasks = append(*tasks, stages.Task{Type: stages.TimedWait, Wait: 20 * time.Second})
+				*tasks = append(*tasks, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 20 * time.Second}})
 			}
 		}
 		s.Stages = append(s.Stages, st)

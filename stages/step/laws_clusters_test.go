@@ -108,7 +108,7 @@ func (c *checker) startedAt(pos int) stages.Instant {
 // completed checks the proof.
 func (c *checker) completed(pos int, e *stages.Event) {
 	m := &c.members[pos]
-	soaked := m.proven && c.now >= m.since.Add(c.p.Strategy.MinHealthy)
+	soaked := m.proven && c.now >= m.since.Add(c.p.Strategy.MinHealthy.Duration)
 	if !m.applied || !m.done && !soaked {
 		c.fail("3", "%s completed without proof", e.Cluster)
 	}
@@ -153,9 +153,9 @@ func (g gateModel) due(now stages.Instant) bool { return g.open && g.until != 0 
 func (c *checker) deadline(stage int) time.Duration {
 	switch {
 	case !c.p.Stages[stage].Remove:
-		return c.p.Strategy.ProgressDeadline
-	case c.p.Strategy.Removal.Deadline > 0:
-		return c.p.Strategy.Removal.Deadline
+		return c.p.Strategy.ProgressDeadline.Duration
+	case c.p.Strategy.Removal.Deadline.Duration > 0:
+		return c.p.Strategy.Removal.Deadline.Duration
 	default:
 		return 5 * time.Minute
 	}

@@ -288,9 +288,9 @@ func (c *checker) opened(e *stages.Event, k gateKey, pg stages.PlannedGate, g ga
 		c.fail("gates", "%s out of turn", e.Type)
 	}
 	from := c.from(k)
-	d := pg.Wait
+	d := pg.Wait.Duration
 	if k.typ == stages.Approval {
-		d = pg.Policy.Expires
+		d = pg.Policy.Expires.Duration
 		if g.attempt > 0 {
 			from = c.now
 		}

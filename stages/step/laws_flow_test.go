@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
@@ -60,7 +62,7 @@ func TestWorkflowLawsFindMutants(t *testing.T) {
 		"groups depend on nothing": change(func(_ *stages.PlannedStage, g *stages.PlannedGroup) { g.After = nil }),
 		"everything runs always":   change(func(st *stages.PlannedStage, g *stages.PlannedGroup) { st.Always, g.Always = true, true }),
 		"nothing runs always":      change(func(st *stages.PlannedStage, g *stages.PlannedGroup) { st.Always, g.Always = false, false }),
-		"what is late goes on":     change(func(st *stages.PlannedStage, g *stages.PlannedGroup) { st.Timeout, g.Timeout = 0, 0 }),
+		"what is late goes on":     change(func(st *stages.PlannedStage, g *stages.PlannedGroup) { st.Timeout.Duration, g.Timeout.Duration = 0, 0 }),
 		"pauses are passed":        change(func(st *stages.PlannedStage, g *stages.PlannedGroup) { st.Pause, g.Pause = false, false }),
 		"a pause has no gates":     change(func(st *stages.PlannedStage, _ *stages.PlannedGroup) { st.Gates = nil }),
 		"a clock is not stored":    func(p *stages.Plan, r Run, in stages.Input) Ready { return forget(Step(p, r, in)) },
@@ -108,7 +110,7 @@ func endAtOnce(r Ready) Ready {
 func (d *dice) flowPlan() (*stages.Plan, error) {
 	s := stages.Strategy{
 		Profile: stages.Workflow, OnFailure: []stages.OnFailure{stages.EndRun, stages.EndRun, stages.SuspendRun}[d.n(3)],
-		Attempts: 1 + d.n(2), Backoff: d.duration(0, 5*time.Second), MinHealthy: d.duration(0, 0, time.Minute),
+		Attempts: 1 + d.n(2), Backoff: metav1.Duration{Duration: d.duration(0, 5*time.Second)}, MinHealthy: metav1.Duration{Duration: d.duration(0, 0, time.Minute)},
 	}
 	var fleet []placement.Cluster
 	clusters := func() (names []string) {
@@ -150,12 +152,12 @@ func (d *dice) flowPlan() (*stages.Plan, error) {
 }
 
 func (d *dice) flow() stages.Flow {
-	return stages.Flow{Pause: d.n(5) == 4, Timeout: d.duration(0, 0, 3*time.Minute, 20*time.Minute), Always: d.n(4) == 3}
+	return stages.Flow{Pause: d.n(5) == 4, Timeout: metav1.Duration{Duration: d.duration(0, 0, 3*time.Minute, 20*time.Minute)}, Always: d.n(4) == 3}
 }
 
 // hold rolls the tasks of a pause.
 func (d *dice) hold() []stages.Task {
-	return [][]stages.Task{{{Type: stages.Approval}}, {{Type: stages.TimedWait, Wait: 2 * time.Minute}}, {{Type: stages.Approval}, {Type: stages.TimedWait, Wait: time.Minute}}}[d.n(3)]
+	return [][]stages.Task{{{Type: stages.Approval}}, {{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 2 * time.Minute}}}, {{Type: stages.Approval}, {Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}}}[d.n(3)]
 }
 
 // flowSim plays a run of a workflow.
@@ -336,9 +338,9 @@ func (s *flowSim) inTime(r *Run, f *stages.Flow, c *runstate.Clock, busy bool, n
 	switch {
 	case c.IsOver(r.Now):
 		s.check.fail("8", "%s goes on after its timeout", name)
-	case busy && f.Timeout > 0 && c.Deadline == 0 && r.form.Closing == nil:
+	case busy && f.Timeout.Duration > 0 && c.Deadline == 0 && r.form.Closing == nil:
 		s.check.fail("8", "%s is under way and has no deadline", name)
-	case c.Deadline > r.Now.Add(f.Timeout):
+	case c.Deadline > r.Now.Add(f.Timeout.Duration):
 		s.check.fail("8", "%s has more time than its timeout", name)
 	}
 }

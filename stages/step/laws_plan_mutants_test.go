@@ -53,7 +53,7 @@ func gateMutants() []mutant {
 		onPlan("waits half as long as asked", "time", eachStage(func(st *stages.PlannedStage) {
 			st.Gates = slices.Clone(st.Gates)
 			for i := range st.Gates {
-				st.Gates[i].Wait /= 2
+				st.Gates[i].Wait.Duration /= 2
 			}
 		})),
 		onPlan("takes one approval for two", "gates", eachStage(func(st *stages.PlannedStage) {

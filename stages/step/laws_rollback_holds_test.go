@@ -132,7 +132,7 @@ func (b *backCase) sameNumbers(out *stages.Plan) {
 		if st.MaxConcurrency != from.MaxConcurrency {
 			b.fail("caps", "stage %s has %d at a time, and had %d", st.Name, st.MaxConcurrency, from.MaxConcurrency)
 		}
-		if st.Pause || st.Always || !st.Remove && (st.Timeout != from.Timeout || st.MaxFailures != from.MaxFailures || st.Strict != from.Strict || st.Name != from.Name) {
+		if st.Pause || st.Always || !st.Remove && (st.Timeout.Duration != from.Timeout.Duration || st.MaxFailures != from.MaxFailures || st.Strict != from.Strict || st.Name != from.Name) {
 			b.fail("numbers", "stage %+v is made of %+v", st, from)
 		}
 		for j := range st.Groups {
@@ -140,7 +140,7 @@ func (b *backCase) sameNumbers(out *stages.Plan) {
 			if g.MaxConcurrency != was.MaxConcurrency {
 				b.fail("caps", "group %s of stage %s has %d at a time, and had %d", g.Name, st.Name, g.MaxConcurrency, was.MaxConcurrency)
 			}
-			if g.Pause || g.Always || len(g.Gates) > 0 || !st.Remove && (g.Timeout != was.Timeout || g.MaxFailures != was.MaxFailures || g.Strict != was.Strict || g.Name != was.Name) {
+			if g.Pause || g.Always || len(g.Gates) > 0 || !st.Remove && (g.Timeout.Duration != was.Timeout.Duration || g.MaxFailures != was.MaxFailures || g.Strict != was.Strict || g.Name != was.Name) {
 				b.fail("numbers", "group %+v is made of %+v", g, was)
 			}
 			for k, other := range groups {

@@ -144,7 +144,7 @@ func backOutputMutants() []backMutant {
 		}),
 		onInverse("has all the time", "numbers", func(_, out *stages.Plan) {
 			for i := range out.Stages {
-				out.Stages[i].Timeout = 0
+				out.Stages[i].Timeout.Duration = 0
 			}
 		}),
 		onInverse("runs always", "numbers", func(_, out *stages.Plan) {

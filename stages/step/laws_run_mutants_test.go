@@ -17,8 +17,8 @@ func proofMutants() []mutant {
 		}
 	}
 	return []mutant{
-		onPlan("does not soak", "3", func(p *stages.Plan) { p.Strategy.MinHealthy = 0 }),
-		onPlan("has no deadline", "6", func(p *stages.Plan) { p.Strategy.ProgressDeadline = 0 }),
+		onPlan("does not soak", "3", func(p *stages.Plan) { p.Strategy.MinHealthy.Duration = 0 }),
+		onPlan("has no deadline", "6", func(p *stages.Plan) { p.Strategy.ProgressDeadline.Duration = 0 }),
 		onPlan("applies the wrong revision", "3", func(p *stages.Plan) {
 			p.Clusters = slices.Clone(p.Clusters)
 			for i := range p.Clusters {

@@ -64,7 +64,7 @@ func (d *dice) tasks(when approval.When) []stages.Task {
 	}
 	kind := d.n(6)
 	if kind == 3 || kind == 5 {
-		out = append(out, stages.Task{Type: stages.TimedWait, Wait: time.Duration(1+d.n(3)) * time.Minute})
+		out = append(out, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Duration(1+d.n(3)) * time.Minute}})
 	}
 	if kind == 4 || kind == 5 {
 		t := stages.Task{Type: stages.Approval}
@@ -72,7 +72,7 @@ func (d *dice) tasks(when approval.When) []stages.Task {
 		case 1:
 			t.Approval = &approval.Policy{Quorums: []approval.Quorum{{Count: 2}}}
 		case 2:
-			t.Approval = &approval.Policy{Expires: 5 * time.Minute}
+			t.Approval = &approval.Policy{Expires: metav1.Duration{Duration: 5 * time.Minute}}
 		case 3:
 			t.Approval = &approval.Policy{ForbidStarter: true}
 		}
@@ -86,9 +86,9 @@ func (d *dice) plan() (*stages.Plan, error) {
 	s := stages.Strategy{
 		Profile:          []stages.Profile{stages.Staged, stages.ClusterUpdate, stages.Workflow}[d.n(3)],
 		Attempts:         []int{0, 0, 1, 3}[d.n(4)],
-		Backoff:          d.duration(0, 5*time.Second),
-		ProgressDeadline: d.duration(0, 0, 2*time.Minute),
-		MinHealthy:       d.duration(0, 0, time.Minute),
+		Backoff:          metav1.Duration{Duration: d.duration(0, 5*time.Second)},
+		ProgressDeadline: metav1.Duration{Duration: d.duration(0, 0, 2*time.Minute)},
+		MinHealthy:       metav1.Duration{Duration: d.duration(0, 0, time.Minute)},
 	}
 	t := stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}, New: map[string]bool{}, Part: true}
 	var fleet []placement.Cluster
@@ -111,7 +111,7 @@ func (d *dice) plan() (*stages.Plan, error) {
 	for i := range max(0, d.n(6)-2) {
 		t.Remove[fmt.Sprintf("old%d", i)] = ""
 	}
-	s.Removal = stages.Removal{MaxConcurrency: d.limit(1), Deadline: d.duration(0, 90*time.Second), Before: d.tasks(approval.Before), After: d.tasks(approval.After)}
+	s.Removal = stages.Removal{MaxConcurrency: d.limit(1), Deadline: metav1.Duration{Duration: d.duration(0, 90*time.Second)}, Before: d.tasks(approval.Before), After: d.tasks(approval.After)}
 	if d.divided && d.n(2) == 1 {
 		s.Cap = "shared"
 	}

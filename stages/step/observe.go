@@ -120,7 +120,7 @@ func (ob observer) attemptFailed(f *runstate.InFlight, o *stages.Observation) {
 
 // backoff returns the wait after an attempt.
 func backoff(s *stages.Strategy, attempt int) time.Duration {
-	wait, limit := s.Backoff, maxBackoff(s)
+	wait, limit := s.Backoff.Duration, maxBackoff(s)
 	if wait <= 0 {
 		wait = time.Second
 	}
@@ -131,10 +131,10 @@ func backoff(s *stages.Strategy, attempt int) time.Duration {
 }
 
 func maxBackoff(s *stages.Strategy) time.Duration {
-	if s.MaxBackoff > 0 {
-		return s.MaxBackoff
+	if s.MaxBackoff.Duration > 0 {
+		return s.MaxBackoff.Duration
 	}
-	return max(time.Minute, s.Backoff)
+	return max(time.Minute, s.Backoff.Duration)
 }
 
 // progress moves a cluster on by its observed state.
@@ -153,7 +153,7 @@ func (ob observer) progress(f *runstate.InFlight, o *stages.Observation) {
 			ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterApplied, Attempt: f.Attempt})
 		}
 	}
-	want, soak := "", ob.p.Strategy.MinHealthy
+	want, soak := "", ob.p.Strategy.MinHealthy.Duration
 	if rev := ob.p.Clusters[f.Pos].Revision; rev >= 0 {
 		want = ob.p.Revisions[rev]
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -85,11 +87,11 @@ func TestDurationsAreReadStrictly(t *testing.T) {
 	for _, text := range []string{`"1h|"`, `"h"`, `"x5m"`, `1.5`} {
 		var s stages.Strategy
 		if err := json.Unmarshal([]byte(`{"progressDeadline": `+text+`}`), &s); err == nil {
-			t.Errorf("%s was read as %s", text, s.ProgressDeadline)
+			t.Errorf("%s was read as %s", text, s.ProgressDeadline.Duration)
 		}
 	}
 	for _, d := range []time.Duration{-time.Second, 366 * 24 * time.Hour} {
-		s := stages.Strategy{Stages: []stages.Stage{{Name: "all"}}, ProgressDeadline: d}
+		s := stages.Strategy{Stages: []stages.Stage{{Name: "all"}}, ProgressDeadline: metav1.Duration{Duration: d}}
 		if err := s.Validate(); err == nil || !strings.Contains(err.Error(), "progressDeadline: Invalid value") {
 			t.Errorf("%s: %v", d, err)
 		}

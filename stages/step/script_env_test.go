@@ -132,7 +132,7 @@ func (w *scriptEnv) setStrategy(input string) string {
 	if err := yaml.Unmarshal([]byte(input), &doc); err != nil {
 		return err.Error() + "\n"
 	}
-	b, err := json.Marshal(withDurations(doc))
+	b, err := json.Marshal(doc)
 	if err == nil {
 		w.strategy = stages.Strategy{}
 		err = json.Unmarshal(b, &w.strategy)
@@ -141,24 +141,6 @@ func (w *scriptEnv) setStrategy(input string) string {
 		return err.Error() + "\n"
 	}
 	return ""
-}
-
-func withDurations(doc any) any {
-	switch v := doc.(type) {
-	case map[string]any:
-		for key, value := range v {
-			v[key] = withDurations(value)
-			text, ok := value.(string)
-			if d, err := time.ParseDuration(text); ok && err == nil && key != "name" {
-				v[key] = int64(d)
-			}
-		}
-	case []any:
-		for i := range v {
-			v[i] = withDurations(v[i])
-		}
-	}
-	return doc
 }
 
 // makePlan makes a plan from index=, default=, remove=a,b, and cluster=revision pairs.

@@ -13,8 +13,8 @@ func (c control) startClock(f *stages.Flow, clock *runstate.Clock) {
 	if clock.TimedOut && c.r.form.Closing != nil {
 		return
 	}
-	if f.Timeout > 0 && clock.Deadline == 0 && c.r.State == stages.Running {
-		clock.Deadline, clock.TimedOut = c.now.Add(f.Timeout), false
+	if f.Timeout.Duration > 0 && clock.Deadline == 0 && c.r.State == stages.Running {
+		clock.Deadline, clock.TimedOut = c.now.Add(f.Timeout.Duration), false
 		c.changed = true
 	}
 }
@@ -48,11 +48,11 @@ func (c control) timeouts() {
 		return
 	}
 	if run.IsOver(c.now) {
-		c.timeOut(&run.Clock, "stage "+st.Name, st.Timeout, nil)
+		c.timeOut(&run.Clock, "stage "+st.Name, st.Timeout.Duration, nil)
 	}
 	for i := range run.Groups {
 		if g := &st.Groups[i]; c.r.State == stages.Running && run.Groups[i].IsOver(c.now) {
-			c.timeOut(&run.Groups[i].Clock, "group "+g.Name+" of stage "+st.Name, g.Timeout, g)
+			c.timeOut(&run.Groups[i].Clock, "group "+g.Name+" of stage "+st.Name, g.Timeout.Duration, g)
 		}
 	}
 }

@@ -28,7 +28,7 @@ func said(e *stages.Event) string {
 // delay returns the least time between the beginning of a check and its first measurement.
 func delay(checks []check.Check, name string) time.Duration {
 	if i := slices.IndexFunc(checks, func(c check.Check) bool { return c.Name == name }); i >= 0 {
-		return max(checks[i].InitialDelay, time.Second)
+		return max(checks[i].InitialDelay.Duration, time.Second)
 	}
 	return time.Second
 }
@@ -54,7 +54,7 @@ func (r *recorder) measuring(x *planned, pos, attempt int, e *stages.Event) {
 	if t.now.Kind != Measuring {
 		i := slices.IndexFunc(x.plan.Stages, func(st stages.PlannedStage) bool { return pos < st.End() })
 		r.back(delay(x.plan.Stages[i].ClusterChecks, e.Check), t.now.From, func() {
-			r.soaked(t, x.plan.Strategy.MinHealthy, e)
+			r.soaked(t, x.plan.Strategy.MinHealthy.Duration, e)
 			r.becomes(t, next)
 		})
 	}

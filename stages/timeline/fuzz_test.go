@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
@@ -194,7 +196,7 @@ func TestAPictureIsBounded(t *testing.T) {
 		names = append(names, fmt.Sprintf("cluster-%d-%s", i, strings.Repeat("x", 50)))
 	}
 	retrying := sample{
-		strategy: stages.Strategy{Attempts: -1, Backoff: time.Minute, Stages: []stages.Stage{{Name: "all", Selector: labelled("stage", "all"), MaxConcurrency: number(60)}}},
+		strategy: stages.Strategy{Attempts: -1, Backoff: metav1.Duration{Duration: time.Minute}, Stages: []stages.Stage{{Name: "all", Selector: labelled("stage", "all"), MaxConcurrency: number(60)}}},
 		clusters: clusters("all", names...),
 		w:        simulate.Environment{Default: simulate.Member{Take: time.Minute, Fail: simulate.Always}, Until: 6 * time.Hour},
 	}

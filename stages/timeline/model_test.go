@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
@@ -104,7 +105,7 @@ func TestALaneSaysWhatWasMeasured(t *testing.T) {
 // Error and Inconclusive measurements delay a stage from the first one beyond the limit, for
 // which there is no event.
 func TestAStageIsHeldByTheMeasurementThatIsOneTooMany(t *testing.T) {
-	two := check.Check{Name: "alerts", Query: "q", Max: new(1.0), Interval: minute, InconclusiveLimit: 2, ConsecutiveErrorLimit: new(3)}
+	two := check.Check{Name: "alerts", Query: "q", Max: new(1.0), Interval: metav1.Duration{Duration: minute}, InconclusiveLimit: 2, ConsecutiveErrorLimit: new(3)}
 	p, err := simulate.NewPlan(canaryAndRest(func(s *stages.Strategy) { s.Stages[0].Checks = []check.Check{two} }), fewClusters())
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +156,7 @@ func TestAForecastMayBeOlderThanTheEvents(t *testing.T) {
 	}
 	at := func(d time.Duration) time.Time { return simulate.DefaultStart().Add(d) }
 	event := func(d time.Duration, typ stages.EventType, cluster string) simulate.Event {
-		return simulate.Event{At: d, Event: stages.Event{Type: typ, Time: at(d), Stage: "canary", Cluster: cluster}}
+		return simulate.Event{At: metav1.Duration{Duration: d}, Event: stages.Event{Type: typ, Time: at(d), Stage: "canary", Cluster: cluster}}
 	}
 	past := []stages.Event{
 		{Type: stages.RunStarted, Time: at(0)},

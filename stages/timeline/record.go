@@ -311,7 +311,7 @@ func (r *recorder) cluster(x *planned, pos int, e *stages.Event) {
 		r.becomes(t, Segment{Kind: BackingOff, Attempt: attempt, Message: e.Message})
 		t.now.To = instant(e.Until)
 	case stages.ClusterCompleted, stages.ClusterRemoved:
-		r.soaked(t, x.plan.Strategy.MinHealthy, e)
+		r.soaked(t, x.plan.Strategy.MinHealthy.Duration, e)
 		done := Segment{Kind: Completed, Attempt: attempt}
 		if e.Unchanged {
 			done.Message = "had the revision already"

@@ -99,7 +99,7 @@ func fewClusters() []placement.Cluster {
 }
 
 func samples() map[string]sample {
-	wait := stages.Task{Type: stages.TimedWait, Wait: 10 * minute}
+	wait := stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 10 * minute}}
 	two := approval.Policy{Quorums: []approval.Quorum{{Count: 2}}}
 	gate := stages.Task{Type: stages.Approval, Approval: &two}
 	takes := map[string]simulate.Member{
@@ -107,10 +107,10 @@ func samples() map[string]sample {
 	}
 	gates := sample{
 		strategy: canaryAndRest(func(s *stages.Strategy) {
-			s.MinHealthy = 2 * minute
+			s.MinHealthy.Duration = 2 * minute
 			s.Stages[0].After = []stages.Task{wait, gate}
 			s.Stages[1].Groups = []stages.Group{
-				{Name: "odd", Selector: labelled("group", "1"), Before: []stages.Task{{Type: stages.TimedWait, Wait: 3 * minute}}},
+				{Name: "odd", Selector: labelled("group", "1"), Before: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 3 * minute}}}},
 				{Name: "even", Selector: labelled("group", "0")},
 			}
 			s.Stages[1].After = []stages.Task{{Type: stages.Approval}}
@@ -123,7 +123,7 @@ func samples() map[string]sample {
 	}
 	retries := sample{
 		strategy: canaryAndRest(func(s *stages.Strategy) {
-			s.Attempts, s.Backoff, s.MaxBackoff = 3, minute, 10*minute
+			s.Attempts, s.Backoff.Duration, s.MaxBackoff.Duration = 3, minute, 10*minute
 			s.Stages[1].MaxFailures = number(1)
 		}),
 		clusters: fewClusters(),
@@ -155,26 +155,26 @@ func samples() map[string]sample {
 	}
 	regions := []stages.Group{
 		{Name: "ap", Selector: labelled("region", "ap"), MaxConcurrency: percent("2%")},
-		{Name: "eu", Selector: labelled("region", "eu"), MaxConcurrency: percent("5%"), Before: []stages.Task{{Type: stages.TimedWait, Wait: 2 * time.Hour}}},
+		{Name: "eu", Selector: labelled("region", "eu"), MaxConcurrency: percent("5%"), Before: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 2 * time.Hour}}}},
 		{Name: "us", Selector: labelled("region", "us"), MaxConcurrency: percent("4%")},
 	}
 	forecast := gates
 	forecast.now = 55 * minute
 	forecast.w.Orders = append([]simulate.Order(nil), gates.w.Orders[:2]...)
 	forecast.w.Orders = append(forecast.w.Orders, decide(90*minute, approval.Approve, "rest", "carol", ""))
-	least := []check.Check{{Name: "errors", Query: "q", Max: new(0.1), InitialDelay: 3 * minute, Interval: minute, Count: 3, FailureLimit: 1}}
+	least := []check.Check{{Name: "errors", Query: "q", Max: new(0.1), InitialDelay: metav1.Duration{Duration: 3 * minute}, Interval: metav1.Duration{Duration: minute}, Count: 3, FailureLimit: 1}}
 	value := func(from time.Duration, name, cluster string, v ...float64) simulate.Measure {
 		return simulate.Measure{From: from, Check: name, Cluster: cluster, Answer: check.Answer{Values: v}}
 	}
 	checks := sample{
 		strategy: canaryAndRest(func(s *stages.Strategy) {
-			s.Attempts, s.MinHealthy = 1, 2*minute
+			s.Attempts, s.MinHealthy.Duration = 1, 2*minute
 			s.Stages[0].ClusterChecks = least
-			s.Stages[0].After = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "latency", Query: "q", Max: new(0.5), InitialDelay: 2 * minute, Interval: minute, Count: 4}}}}
+			s.Stages[0].After = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "latency", Query: "q", Max: new(0.5), InitialDelay: metav1.Duration{Duration: 2 * minute}, Interval: metav1.Duration{Duration: minute}, Count: 4}}}}
 			s.Stages[1].MaxFailures = number(1)
-			s.Stages[1].Checks = []check.Check{{Name: "alerts", Query: "q", Max: new(1.0), Interval: minute, FailureLimit: 100}}
+			s.Stages[1].Checks = []check.Check{{Name: "alerts", Query: "q", Max: new(1.0), Interval: metav1.Duration{Duration: minute}, FailureLimit: 100}}
 			s.Stages[1].ClusterChecks = least
-			s.Stages[1].After = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "orders", Query: "q", Min: new(10.0), InitialDelay: 5 * minute}}}}
+			s.Stages[1].After = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "orders", Query: "q", Min: new(10.0), InitialDelay: metav1.Duration{Duration: 5 * minute}}}}}
 		}),
 		clusters: fewClusters(),
 		w: simulate.Environment{Default: simulate.Member{Take: 5 * minute}, Members: takes, Measures: []simulate.Measure{
@@ -207,7 +207,7 @@ func samples() map[string]sample {
 			},
 		},
 		"groups": {
-			strategy: stages.Strategy{Attempts: 2, MinHealthy: minute, Stages: []stages.Stage{
+			strategy: stages.Strategy{Attempts: 2, MinHealthy: metav1.Duration{Duration: minute}, Stages: []stages.Stage{
 				{Name: "canary", Selector: labelled("stage", "canary"), MaxConcurrency: percent("25%"), MaxFailures: percent("5%"), After: []stages.Task{wait, {Type: stages.Approval}}},
 				{Name: "rest", Selector: labelled("stage", "rest"), Groups: regions, MaxFailures: percent("2%")},
 			}},
@@ -235,7 +235,7 @@ func (s sample) draw(t testing.TB) *timeline.Timeline {
 		return timeline.Simulated(p, events, timeline.Options{Lanes: s.lanes})
 	}
 	var past []stages.Event
-	for len(events) > 0 && events[0].At <= s.now {
+	for len(events) > 0 && events[0].At.Duration <= s.now {
 		past = append(past, events[0].Event)
 		events = events[1:]
 	}

@@ -2,8 +2,8 @@ package lifecycle
 
 import (
 	"slices"
-	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/snapshot"
@@ -119,7 +119,7 @@ const (
 type Deletion struct {
 	By             string              `json:"by,omitempty"`
 	Since          stages.Instant      `json:"since"`
-	Deadline       time.Duration       `json:"deadline"`
+	Deadline       metav1.Duration     `json:"deadline"`
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency"`
 	End            End                 `json:"end"`
 	// Run is the name of the run that cleans the clusters.

@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -22,14 +23,14 @@ func TestTheStoredFormOfAState(t *testing.T) {
 		UID: "p", Epoch: 2, NextIndex: 3, Selection: &Selection{0, "policy", "digest", 2, 1}, InUse: []int{1}, Whole: &index, Previous: &index,
 		Bindings: Generation{1, "id", 1}, Queue: Queue{Waiting: []Entry{{UID: "u", Run: "a", Index: 1}}},
 		Runs: []Run{{"a", "u", 1, "plan", stages.Failed, 2, 1, "x", "b", "why", []string{"m"}}}, Ended: 1, Retired: []Run{{Name: "r", UID: "v"}},
-		Deleting: &Deletion{"ann", 1, 5, &limit, DeleteObjects, "deletion"}, GCGeneration: 4, Base: &Base{"u", "a", Generation{1, "id", 1}, []int{1}},
+		Deleting: &Deletion{"ann", 1, metav1.Duration{Duration: 5 * time.Second}, &limit, DeleteObjects, "deletion"}, GCGeneration: 4, Base: &Base{"u", "a", Generation{1, "id", 1}, []int{1}},
 		Rollback: &PendingRollback{"u", "a", "b", "w", stages.RollbackRequest{Cause: stages.OnCommand}, 7}, Irreversible: []int{1},
 	}
 	const want = `{"uid":"p","epoch":2,"nextIndex":3,"selection":{"index":0,"policyDigest":"policy","digest":"digest","clusters":2,"pages":1},` +
 		`"inUse":[1],"whole":1,"previous":1,"bindings":{"generation":1,"id":"id","pages":1},"queue":{"waiting":[{"uid":"u","run":"a","index":1}]},` +
 		`"runs":[{"name":"a","uid":"u","index":1,"plan":"plan","ended":"Failed","restart":2,"nth":1,"rollbackOf":"x","rolledBackBy":"b","rollbackRefused":"why","evicts":["m"]}],` +
 		`"ended":1,"retired":[{"name":"r","uid":"v","index":0,"plan":""}],` +
-		`"deleting":{"by":"ann","since":1,"deadline":5,"maxConcurrency":50,"end":"Delete","run":"deletion"},"gcGeneration":4,` +
+		`"deleting":{"by":"ann","since":1,"deadline":"5s","maxConcurrency":50,"end":"Delete","run":"deletion"},"gcGeneration":4,` +
 		`"base":{"uid":"u","run":"a","bindings":{"generation":1,"id":"id","pages":1},"inUse":[1]},` +
 		`"rollback":{"of":"u","ofRun":"a","run":"b","uid":"w","request":{"cause":"Command"},"since":7},"irreversible":[1]}`
 	got, err := json.Marshal(s)

@@ -150,7 +150,7 @@ func goldenPlacement() *Placement {
 			Ended:        1,
 			Retired:      []lifecycle.Run{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7, RollbackOf: "uid-0", RolledBackBy: "run-2", RollbackRefused: "because", Evicts: []string{"m"}}},
 			GCGeneration: 3,
-			Deleting:     &lifecycle.Deletion{By: "ann", Since: 1700000000000, Deadline: time.Minute, MaxConcurrency: new(intstr.FromInt32(50)), End: lifecycle.OrphanObjects, Run: "deletion-uid"},
+			Deleting:     &lifecycle.Deletion{By: "ann", Since: 1700000000000, Deadline: metav1.Duration{Duration: time.Minute}, MaxConcurrency: new(intstr.FromInt32(50)), End: lifecycle.OrphanObjects, Run: "deletion-uid"},
 			Base:         &lifecycle.Base{UID: "uid-1", Run: "run-1", Bindings: lifecycle.Generation{Generation: 1, ID: "base-id", Pages: 1}, InUse: []int{3}},
 			Rollback:     &lifecycle.PendingRollback{Of: "uid-1", OfRun: "run-1", Run: "run-1-rollback", UID: "uid-9", RollbackRequest: goldenUndo(), Since: 1700000000000},
 			Irreversible: []int{2, 5},

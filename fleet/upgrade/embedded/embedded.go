@@ -146,7 +146,7 @@ func (p *Provider) begin(c *Cluster, change upgrade.Change) error {
 	if c.Refuse != "" {
 		return fmt.Errorf("%s: %w", c.Refuse, backend.ErrPermanent)
 	}
-	c.start(change, p.now(), p.state.Takes)
+	c.start(change, p.now(), p.state.Takes.Duration)
 	p.tell()
 	return nil
 }
@@ -164,8 +164,8 @@ func (c *Cluster) free() error {
 
 // start begins a change.
 func (c *Cluster) start(change upgrade.Change, now time.Time, takes time.Duration) {
-	if c.Takes > 0 {
-		takes = c.Takes
+	if c.Takes.Duration > 0 {
+		takes = c.Takes.Duration
 	}
 	o := Operation{
 		Operation: upgrade.Operation{Change: change, State: upgrade.Running, Message: "upgrading " + string(change.Part)},

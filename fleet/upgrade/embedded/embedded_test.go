@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/upgrade"
@@ -21,7 +22,7 @@ func testState() embedded.State {
 	return embedded.State{
 		Regions:  map[string]*embedded.Region{"west": {Images: map[string][]string{"": {"i2", "i1"}}}},
 		Versions: []string{"1.29.4", "1.30.2"},
-		Takes:    time.Minute,
+		Takes:    metav1.Duration{Duration: time.Minute},
 		Clusters: map[string]*embedded.Cluster{
 			"a": {UID: "uid-a", Region: "west", ControlPlane: "1.29.4", Pools: []upgrade.Pool{{Name: "p", Version: "1.29.4", Image: "i1"}}},
 			"b": {Region: "west", ControlPlane: "1.29.4"},
@@ -71,7 +72,7 @@ func TestAChangeTakesItsTime(t *testing.T) {
 		if d := cmp.Diff(want, describe(t, p)); d != "" {
 			t.Errorf("when it has ended (-want +got):\n%s", d)
 		}
-		p.Edit(func(w *embedded.State) { w.Clusters["a"].Takes = time.Hour })
+		p.Edit(func(w *embedded.State) { w.Clusters["a"].Takes.Duration = time.Hour })
 		begin(t, p, change("2", upgrade.Nodes))
 		time.Sleep(time.Hour - 1)
 		if c := describe(t, p); c.Operation.State != upgrade.Running {
@@ -183,7 +184,7 @@ func TestChangesFailAsOftenAsTheyAreTold(t *testing.T) {
 func TestAClusterIsUnhealthyForAWhileAfterAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState()
-		w.Clusters["a"].Unhealthy = time.Minute
+		w.Clusters["a"].Unhealthy.Duration = time.Minute
 		p := embedded.New(w, nil)
 		begin(t, p, change("1", upgrade.ControlPlane))
 		for i, want := range []bool{true, false, true} {
@@ -290,7 +291,7 @@ func TestCopiesShareNothing(t *testing.T) {
 func TestAWatchTellsOfEveryChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState()
-		w.Clusters["a"].Unhealthy = time.Hour
+		w.Clusters["a"].Unhealthy.Duration = time.Hour
 		p := embedded.New(w, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		start, told := time.Now(), make(chan time.Duration, 10)
@@ -337,7 +338,7 @@ func TestAProviderIsUsedConcurrently(t *testing.T) {
 			for range 50 {
 				_, _ = p.Describe(t.Context(), a())
 				_ = p.Begin(t.Context(), a(), change(string(rune('1'+i)), upgrade.Nodes))
-				p.Edit(func(w *embedded.State) { w.Clusters["a"].Takes = time.Nanosecond })
+				p.Edit(func(w *embedded.State) { w.Clusters["a"].Takes.Duration = time.Nanosecond })
 				_ = p.State()
 				_, _ = p.Cluster("b")
 				for range p.Watch(t.Context(), a()) {

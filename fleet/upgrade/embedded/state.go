@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 )
 
@@ -18,7 +20,7 @@ type State struct {
 	// Clusters are the clusters by name.
 	Clusters map[string]*Cluster `json:"clusters,omitempty"`
 	// Takes is the duration of a change of a part of a cluster, unless the cluster has its own.
-	Takes time.Duration `json:"takes,omitempty"`
+	Takes metav1.Duration `json:"takes,omitzero"`
 	// Epochs are the greatest epochs of changes, by placement.
 	Epochs map[string]int64 `json:"epochs,omitempty"`
 }
@@ -42,7 +44,7 @@ type Cluster struct {
 	ControlPlane string         `json:"controlPlane"`
 	Pools        []upgrade.Pool `json:"pools,omitempty"`
 	// Takes is the duration of a change of a part; 0 means State.Takes.
-	Takes time.Duration `json:"takes,omitempty"`
+	Takes metav1.Duration `json:"takes,omitzero"`
 	// Unavailable makes every call for the cluster fail for now, see Region.Unavailable.
 	Unavailable bool `json:"unavailable,omitempty"`
 	// Fail is the number of next changes that fail, -1 for all; Failure is their message. A change
@@ -52,7 +54,7 @@ type Cluster struct {
 	// Refuse is the message that the next changes are refused with; empty for none.
 	Refuse string `json:"refuse,omitempty"`
 	// Unhealthy is the time that the cluster is unhealthy after a change.
-	Unhealthy time.Duration `json:"unhealthy,omitempty"`
+	Unhealthy metav1.Duration `json:"unhealthy,omitzero"`
 	// UnhealthyUntil is when the cluster is healthy again.
 	UnhealthyUntil time.Time `json:"unhealthyUntil,omitzero"`
 	// Operation is the last change that was begun; nil for none.
@@ -137,7 +139,7 @@ func (c *Cluster) settle(now time.Time) {
 	}
 	o.State, o.Message = upgrade.Succeeded, ""
 	c.carryOut(o.Change)
-	c.UnhealthyUntil = o.Ends.Add(c.Unhealthy)
+	c.UnhealthyUntil = o.Ends.Add(c.Unhealthy.Duration)
 }
 
 func (c *Cluster) failure() string {

@@ -41,8 +41,8 @@ func read(v value) check.Check {
 		"clusterLabel":      func(v value) { c.ClusterLabel = v.Str() },
 		"min":               func(v value) { c.Min = number(v) },
 		"max":               func(v value) { c.Max = number(v) },
-		"initialDelay":      func(v value) { c.InitialDelay = v.Duration() },
-		"interval":          func(v value) { c.Interval = v.Period() },
+		"initialDelay":      func(v value) { c.InitialDelay.Duration = v.Duration() },
+		"interval":          func(v value) { c.Interval.Duration = v.Period() },
 		"count":             func(v value) { c.Count = v.AtLeast(1) },
 		"failureLimit":      func(v value) { c.FailureLimit = v.AtLeast(0) },
 		"inconclusiveLimit": func(v value) { c.InconclusiveLimit = v.AtLeast(0) },
@@ -51,7 +51,7 @@ func read(v value) check.Check {
 			c.ConsecutiveErrorLimit = &n
 		},
 		"empty":   func(v value) { c.Empty = yamldoc.OneOf(v, check.Successful, check.Failed, check.Inconclusive) },
-		"expires": func(v value) { c.Expires = v.Period() },
+		"expires": func(v value) { c.Expires.Duration = v.Period() },
 	}, "name")
 	return c
 }

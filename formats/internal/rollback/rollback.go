@@ -40,8 +40,8 @@ func FormOf(b *stages.RollbackPolicy) *Form {
 	f := &Form{Causes: b.Causes, NewClusters: b.New}
 	if p := b.Approval; p != nil {
 		f.Approval = &Approval{Quorums: p.Quorums, ForbidStarter: p.ForbidStarter, RequireBinding: p.RequireBinding}
-		if p.Expires != 0 {
-			f.Approval.Expires = p.Expires.String()
+		if p.Expires.Duration != 0 {
+			f.Approval.Expires = p.Expires.Duration.String()
 		}
 	}
 	return f
@@ -81,7 +81,7 @@ func Policy(v yamldoc.Value, required ...string) *approval.Policy {
 	v.Object(fields{
 		"quorums":        func(v value) { p.Quorums = yamldoc.List(v, quorum) },
 		"forbidStarter":  func(v value) { p.ForbidStarter = v.Boolean() },
-		"expires":        func(v value) { p.Expires = v.Period() },
+		"expires":        func(v value) { p.Expires.Duration = v.Period() },
 		"requireBinding": func(v value) { p.RequireBinding = v.Boolean() },
 	})
 	return &p

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
@@ -38,7 +39,7 @@ func TestReadAndForm(t *testing.T) {
 		},
 		"{causes: null, approval: {quorums: [{count: 2}, {group: sre}], forbidStarter: true, expires: 24h, requireBinding: true}}": {
 			Approval: &approval.Policy{
-				Quorums: []approval.Quorum{{Count: 2}, {Group: "sre", Count: 1}}, ForbidStarter: true, Expires: 24 * time.Hour, RequireBinding: true,
+				Quorums: []approval.Quorum{{Count: 2}, {Group: "sre", Count: 1}}, ForbidStarter: true, Expires: metav1.Duration{Duration: 24 * time.Hour}, RequireBinding: true,
 			},
 		},
 	} {

@@ -166,7 +166,7 @@ func (r *Reconciler) carryOut(ctx context.Context, k api.Key, run string, facts 
 		Version: facts.Version,
 		Strategy: stages.Strategy{
 			Name: "eviction", Stages: []stages.Stage{{Name: "none"}},
-			Removal: stages.Removal{Only: []string{facts.Cluster}, Deadline: r.Deadline},
+			Removal: stages.Removal{Only: []string{facts.Cluster}, Deadline: metav1.Duration{Duration: r.Deadline}},
 		},
 	})
 	if err != nil {

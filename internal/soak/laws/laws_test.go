@@ -36,7 +36,7 @@ func newTestPlan(t *testing.T) *stages.Plan {
 		n := fmt.Sprint(i + 1)
 		st := stages.Stage{Name: "s" + n, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"stage": n}}, MaxConcurrency: &three}
 		if i == 0 {
-			st.After = append(st.After, stages.Task{Type: stages.TimedWait, Wait: time.Second})
+			st.After = append(st.After, stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Second}})
 		}
 		if i < 2 {
 			st.After = append(st.After, stages.Task{Type: stages.Approval, Approval: &policy})

@@ -155,7 +155,7 @@ func createMember(ctx context.Context, s *session) error {
 	s.record.Edit(func(w *embedded.State) {
 		c := w.AddSample(s.name, s.text("region"), s.text("from-version"))
 		c.UID = id
-		c.Takes, _ = time.ParseDuration(s.text("takes")) // the flags were checked
+		c.Takes.Duration, _ = time.ParseDuration(s.text("takes")) // the flags were checked
 		c.Fail, _ = strconv.Atoi(s.text("fail"))
 	})
 	s.record.Members[s.name] = azure.FleetMember{Name: s.name, ClusterResourceID: id, ResourceGroup: s.group}
@@ -276,7 +276,7 @@ func (s *session) stages() (out stages.Strategy, err error) {
 	speed, err := strconv.Atoi(cmp.Or(s.text("speed"), "1"))
 	for _, stage := range out.Stages {
 		for i := range stage.After {
-			wait := &stage.After[i].Wait
+			wait := &stage.After[i].Wait.Duration
 			*wait = (*wait/time.Duration(speed) + time.Second - 1).Truncate(time.Second)
 		}
 	}

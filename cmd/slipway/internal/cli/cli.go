@@ -16,6 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/durations"
 )
 
 // The exit codes. The documentation of the command has a table of them.
@@ -116,12 +118,23 @@ func (o *Options) Open(file string) (io.ReadCloser, string, error) {
 func ReadFile(path string, into any) error {
 	text, err := os.ReadFile(path)
 	if err == nil {
-		err = yaml.UnmarshalStrict(text, into)
+		err = decode(text, into)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	return nil
+}
+
+func decode(text []byte, into any) error {
+	err := yaml.UnmarshalStrict(text, into)
+	if err == nil {
+		return nil
+	}
+	if document, convErr := yaml.YAMLToJSON(text); convErr == nil {
+		return durations.Explain(err, document, into)
+	}
+	return err
 }
 
 // Warn prints a warning on standard error, see [Printable].

@@ -192,8 +192,8 @@ func (f *flags) shortenWaits(strategies []stages.Strategy, show *printer) {
 			for _, tasks := range [][]stages.Task{st.Before, st.After} {
 				for i := range tasks {
 					if t := &tasks[i]; t.Type == stages.TimedWait && f.wait > 0 {
-						show.note("%s, stage %s: waits %s, the file says %s (see --wait)", s.Name, st.Name, f.wait, t.Wait)
-						t.Wait = f.wait
+						show.note("%s, stage %s: waits %s, the file says %s (see --wait)", s.Name, st.Name, f.wait, t.Wait.Duration)
+						t.Wait.Duration = f.wait
 					}
 				}
 			}

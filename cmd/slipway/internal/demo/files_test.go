@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
@@ -105,7 +106,7 @@ func TestWaitsAreShortenedAndSaid(t *testing.T) {
 	t.Parallel()
 	strategies := func() []stages.Strategy {
 		return []stages.Strategy{{Name: "s", Stages: []stages.Stage{{
-			Name: "a", Before: []stages.Task{{Type: stages.Approval}}, After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}},
+			Name: "a", Before: []stages.Task{{Type: stages.Approval}}, After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}},
 		}}}}
 	}
 	var out strings.Builder
@@ -119,7 +120,7 @@ func TestWaitsAreShortenedAndSaid(t *testing.T) {
 	if want := "# s, stage a: waits 3s, the file says 1m0s (see --wait)\n"; show.err != nil || out.String() != want {
 		t.Errorf("%v, %q, want %q", show.err, out.String(), want)
 	}
-	if w := short[0].Stages[0].After[0].Wait; w != 3*time.Second {
+	if w := short[0].Stages[0].After[0].Wait.Duration; w != 3*time.Second {
 		t.Errorf("waits %v", w)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -238,7 +239,7 @@ func (t *tutorial) left(ctx context.Context) string {
 func (t *tutorial) follow(ctx context.Context, run string) error {
 	if t.show.drawn {
 		options := watch.Options{Interval: 100 * time.Millisecond, Left: t.leave, Forecast: func(ctx context.Context, run string) (time.Time, error) {
-			f, err := t.engine.Run(run).Forecast(ctx, fleet.Assumptions{Take: time.Second})
+			f, err := t.engine.Run(run).Forecast(ctx, fleet.Assumptions{Take: metav1.Duration{Duration: time.Second}})
 			return f.Ends, err
 		}}
 		if t.prompt != nil {

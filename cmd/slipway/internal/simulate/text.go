@@ -2,7 +2,8 @@ package simulate
 
 import (
 	"fmt"
-	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/stages"
@@ -35,7 +36,7 @@ func printText(o *cli.Options, events []simulate.Event, end *simulate.End) {
 
 // printOutcome shows the result of a run.
 func printOutcome(o *cli.Options, run string, e *simulate.End) {
-	how := fmt.Sprintf("%s would be %s at %s", run, e.State, e.At)
+	how := fmt.Sprintf("%s would be %s at %s", run, e.State, e.At.Duration)
 	how += map[simulate.Reason]string{
 		simulate.Stuck: ", and nothing can happen any more", simulate.Cut: ", where the simulation ends",
 	}[e.Reason]
@@ -61,17 +62,17 @@ func printOutcome(o *cli.Options, run string, e *simulate.End) {
 	_ = o.Section("Stages", levels)
 	gates := &cli.List{Columns: []string{"Stage", "Group", "Gate", "State", "Opened", "Held", "By", "Decided"}}
 	for _, g := range e.Gates {
-		gates.Add(g.Stage, nil, g.Group, fmt.Sprint(g.When, " ", g.Type), g.State, g.Opened, g.Held, g.By, g.Decided)
+		gates.Add(g.Stage, nil, g.Group, fmt.Sprint(g.When, " ", g.Type), g.State, g.Opened.Duration, g.Held.Duration, g.By, g.Decided)
 	}
 	_ = o.Section("Gates", gates)
 }
 
 // since formats the time of an event, empty if it did not happen.
-func since(d time.Duration) string {
-	if d < 0 {
+func since(d *metav1.Duration) string {
+	if d == nil {
 		return ""
 	}
-	return d.String()
+	return d.Duration.String()
 }
 
 func limit(n int) string {

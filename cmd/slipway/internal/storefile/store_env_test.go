@@ -86,7 +86,7 @@ func strategy() stages.Strategy {
 	}
 	policy := &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}}, ForbidStarter: true}
 	return stages.Strategy{Name: "slow", Stages: []stages.Stage{
-		{Name: "canary", Selector: tier("canary"), After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}, {Type: stages.Approval, Approval: policy}}},
+		{Name: "canary", Selector: tier("canary"), After: []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Minute}}, {Type: stages.Approval, Approval: policy}}},
 		{Name: "prod", Selector: tier("prod")},
 	}}
 }
