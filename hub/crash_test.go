@@ -55,7 +55,10 @@ func (w *hubEnv) spawn(name string, elect bool) *child {
 		c.kill()
 		text, _ := os.ReadFile(log.Name())
 		for line := range strings.Lines(string(text)) {
-			w.logged.add(line)
+			// these hubs are killed and paused, and may warn of what another hub did since
+			if strings.Contains(line, " warnings.go:") || strings.Contains(line, "forbidden") {
+				w.logged.add(line)
+			}
 		}
 		if w.t.Failed() {
 			w.t.Logf("hub %s wrote:\n%s", name, text)

@@ -334,7 +334,6 @@ func (w *hubEnv) mayWarn(texts ...string) {
 var excused = []string{
 	"context deadline exceeded", "context canceled", "Client.Timeout", "request timed out", "TLS handshake timeout", "leader changed",
 	"connection reset by peer", "connection refused", "EOF", "the network is down", "a fault of the test", "error=conflict",
-	"the object has been modified", // the lease for which another hub was faster
 }
 
 // unexpected returns the warnings that no test allowed and that are not excused.
