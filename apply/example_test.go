@@ -8,8 +8,8 @@ import (
 )
 
 // Manifests that kubectl apply accepts may have fields that their kind does not know. A placement
-// of ClientSideApply accepts them too, takes over what kubectl applied before only if it does not
-// differ, and leaves objects alone that others changed on a cluster.
+// of ClientSideApply accepts them too. This one takes over an object of kubectl only if the object
+// does not differ, and does not restore objects that drifted.
 func ExampleStrategy() {
 	s := apply.Strategy{Type: apply.ClientSide, WhenToTakeOver: apply.IfNoDiff, WhenToApply: apply.IfNotDrifted}
 	text, err := json.Marshal(s)

@@ -94,7 +94,7 @@ func TestCrashAtEveryWriteOfADeletion(t *testing.T) {
 }
 
 // A process is paused at any call of a run, and wakes after another process has deleted its
-// placement. It places nothing, and deletes what it had stored of a run that it was creating. One
+// placement. It places nothing. If it was creating a run, it deletes the records of that run. One
 // write for each cluster is not fenced, because it was in transit: the creation of an object or a
 // ledger.
 func TestAProcessThatWakesAfterADeletionPlacesNothing(t *testing.T) {

@@ -122,9 +122,9 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 	})
 }
 
-// A run that captures content beyond the history limit deletes nothing before its creation ends, and
-// stores its plan once. The end of the run deletes what was dropped. CreateRun returns the status
-// that it has stored.
+// A run that captures content beyond the history limit deletes nothing before its creation ends,
+// and stores its plan once. The end of the run deletes the contents beyond the limit. CreateRun
+// returns the stored status.
 func TestARunLeavesTheCollectionToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)

@@ -258,7 +258,7 @@ func newDelete(o *options) *cobra.Command {
 	placement := kind("placement", "Delete a placement, and its objects on the clusters", "an engine deletes it",
 		func(c call, ctx context.Context, name string) error { return c.Placement(name).Delete(ctx, placed) })
 	placement.Flags().StringVar((*string)(&placed.Policy), "policy", "",
-		"what happens to the objects on the clusters: DeleteCreated, Delete or Abandon; default the policy of the placement")
+		"fate of the objects on the clusters: DeleteCreated, Delete or Abandon; default: the policy of the placement")
 	run := kind("run", "Delete a run with its events", "deleted",
 		func(c call, ctx context.Context, name string) error { return c.Run(name).Delete(ctx, force) })
 	run.Flags().BoolVar(&force, "force", false, "also delete a run that has not ended; clusters in flight keep their current state")

@@ -84,7 +84,7 @@ func keepsHub(kind string) bool {
 	return kind == "ClusterResourcePlacement" || kind == "ResourcePlacement" || kind == "Application"
 }
 
-// Uninstall deletes what [Install] has created on the API server of cfg: the objects of its kinds
+// Uninstall deletes the objects that [Install] created on the API server of cfg: those of its kinds
 // with the label app.kubernetes.io/part-of=slipway. With the definitions the API server deletes all
 // objects of the Fleet API, and with the namespace the records of the hub. Members are not changed:
 // delete the placements first, while a hub runs, so that it removes their objects there. Uninstall

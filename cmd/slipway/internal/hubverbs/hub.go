@@ -201,12 +201,12 @@ and takes the rights of cluster-admin. "hub uninstall" deletes the same objects.
 	return cmd
 }
 
-// newUninstall returns the verb that deletes what newInstall has created.
+// newUninstall returns the verb that deletes the objects of an installation.
 func newUninstall(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	var what manifests.UninstallOptions
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Delete from a cluster what hub install has created there, with all objects of the Fleet API",
+		Short: "Delete the objects that hub install created on a cluster, and all objects of the Fleet API",
 		Long: `Delete the admission policies, the CRDs with all of their objects, the roles, the account of the hub, and the namespace
 with the records of the hub. Stop the hub first. Members are not changed.
 
