@@ -69,7 +69,7 @@ func TestARequestWithTheNameOfAnotherRunsWaits(t *testing.T) {
 	s.comes("csur/NAME-x-before", "Succeeded", "True", "")
 	first := s.seen(request)
 	s.by("x", "early")
-	s.comes("csur/NAME-x", "Progressing", "False", "the request before stage s1 has the name NAME-x-before-s1 of that of run NAME-x-before after stage s1")
+	s.comes("csur/NAME-x", "Progressing", "False", "the request before stage s1 needs the name NAME-x-before-s1, which the request of run NAME-x-before after stage s1 has")
 	s.eventually("an Event that says so", func() error { return s.told("csur/NAME-x", "RequestNameTaken") })
 	s.stays("the request of the other run", time.Second, func() error { return s.same(request, first.GetUID()) })
 	s.delete("csur/NAME-x-before")

@@ -5,151 +5,250 @@ import "time"
 // EventType is the kind of an [Event].
 type EventType string
 
-// The types of event. Package fleet emits the types marked (fleet), and step.Step the others. The
-// comment of a type ends with the fields of [Event] that it sets.
+// Events about placements. Package fleet emits them, also those about the records of runs, and
+// step.Step emits all events of the other blocks. Each has Placement.
 const (
-	// SnapshotTaken (fleet): a placement has a new snapshot. Index, Digest.
+	// SnapshotTaken: the placement has a new snapshot.
+	// Fields: Index and Digest of the snapshot, Count of its objects, Message with its name.
 	SnapshotTaken EventType = "SnapshotTaken"
-	// SelectionChanged (fleet): the selected clusters changed. Index, Digest, Count.
+	// SelectionChanged: the policy of the placement selects other clusters than before.
+	// Fields: Index and Digest of the selection, Count of its clusters.
 	SelectionChanged EventType = "SelectionChanged"
-	// RunCreated (fleet): a run and its plan were recorded. Index, Digest of the plan,
-	// Count of its clusters, By; for a rollback also Message.
+	// RunCreated: a run and its plan were recorded.
+	// Fields: Run, Index of the snapshot, Digest of the plan, Count of its clusters, By, the
+	// identity that created the run. Message names the run that a rollback rolls back, and why.
 	RunCreated EventType = "RunCreated"
-	// RunQueued: the run waits for the run named in Message.
-	RunQueued EventType = "RunQueued"
-	// RunDeleted (fleet): the run was deleted, with its events.
-	RunDeleted EventType = "RunDeleted"
-	// DriftFound (fleet): a cluster has a new kind of drift. Count of its objects that
-	// differ, Message.
-	DriftFound EventType = "DriftFound"
-	// DriftCorrected (fleet): the drift was corrected. Count, Message.
-	DriftCorrected EventType = "DriftCorrected"
-	// PlacementDeleting (fleet): the placement is being deleted. By, Message.
-	PlacementDeleting EventType = "PlacementDeleting"
-	// PlacementDeleted (fleet): nothing of the placement is stored any more. By, Count of
-	// the cleaned clusters, Message lists the objects left on clusters.
-	PlacementDeleted EventType = "PlacementDeleted"
-	// RollbackRefused (fleet): the run is not rolled back. Message.
-	RollbackRefused EventType = "RollbackRefused"
-	// SnapshotIrreversible (fleet): no rollback may go past a snapshot any more. Index, By.
-	SnapshotIrreversible EventType = "SnapshotIrreversible"
-	// SnapshotReversible (fleet): the irreversible mark of a snapshot was removed. Index,
-	// By.
-	SnapshotReversible EventType = "SnapshotReversible"
-	// RunTaken (fleet): an engine took the run. By the name of the engine, Epoch.
+	// RunTaken: an engine became the driver of the run.
+	// Fields: Run, By with the name of the engine, Epoch of its lease.
 	RunTaken EventType = "RunTaken"
+	// RunDeleted: the run was deleted, with its events.
+	// Fields: Run.
+	RunDeleted EventType = "RunDeleted"
+	// RollbackRefused: the engine does not roll the run back.
+	// Fields: Run, Message with the reason.
+	RollbackRefused EventType = "RollbackRefused"
+	// SnapshotIrreversible: no rollback may go past this snapshot any more.
+	// Fields: Index of the snapshot, By.
+	SnapshotIrreversible EventType = "SnapshotIrreversible"
+	// SnapshotReversible: the irreversible mark of a snapshot was removed.
+	// Fields: Index of the snapshot, By.
+	SnapshotReversible EventType = "SnapshotReversible"
+	// DriftFound: a cluster has a new kind of drift.
+	// Fields: Cluster, Count of its objects that differ, Message with the differences of the first.
+	DriftFound EventType = "DriftFound"
+	// DriftCorrected: the engine corrected the drift of a cluster.
+	// Fields: Cluster, Count of the objects that differed, Message with the differences of the
+	// first, and with the hint that another writer changes it again and again.
+	DriftCorrected EventType = "DriftCorrected"
+	// PlacementDeleting: the deletion of the placement has begun.
+	// Fields: By. Message is Delete if its objects are deleted, and Orphan if they stay.
+	PlacementDeleting EventType = "PlacementDeleting"
+	// PlacementDeleted: nothing of the placement is stored any more.
+	// Fields: By, Count of the cleaned clusters, Message with the objects left on clusters.
+	PlacementDeleted EventType = "PlacementDeleted"
+)
 
-	RunStarted  EventType = "RunStarted"  // Index, Digest of the plan
-	RunStopping EventType = "RunStopping" // By, Message
-	RunStopped  EventType = "RunStopped"  // Message
-	RunResumed  EventType = "RunResumed"  // By
-	// RunRetried: failed or skipped clusters of the current stage will be retried. By,
-	// Count, Message.
+// Events about runs. Each has Placement and Run.
+const (
+	// RunQueued: the run waits for another run of its placement.
+	// Fields: Message with the name of that run.
+	RunQueued EventType = "RunQueued"
+	// RunStarted: the first stage of the run begins.
+	// Fields: Index of the snapshot, Digest of the plan.
+	RunStarted EventType = "RunStarted"
+	// RunStopping: no further cluster starts, and the run stops or ends once no cluster is in
+	// flight.
+	// Fields: By, if a command is the reason. Message with the reason.
+	RunStopping EventType = "RunStopping"
+	// RunStopped: no cluster is in flight; the run can be started again.
+	// Fields: Message with the reason.
+	RunStopped EventType = "RunStopped"
+	// RunResumed: a stopped or failed run was started again.
+	// Fields: By, Attempt of the run.
+	RunResumed EventType = "RunResumed"
+	// RunRetried: failed or skipped clusters of the current stage will be retried.
+	// Fields: By, Count of the clusters, Message with their state: failed, skipped or both.
 	RunRetried EventType = "RunRetried"
-	// RollbackRequested: a rollback of the run was requested. By, Message.
+	// RollbackRequested: a command or the strategy requires the rollback of the run.
+	// Fields: By, if it was a command. Message with the reason.
 	RollbackRequested EventType = "RollbackRequested"
-	// RunClosing: the run has failed or was aborted, and still runs its stages and groups
-	// with [Flow].Always. Message.
-	RunClosing    EventType = "RunClosing"
-	RunCompleted  EventType = "RunCompleted"  // Count of completed clusters
-	RunFailed     EventType = "RunFailed"     // Message
-	RunAborted    EventType = "RunAborted"    // By, Message
-	RunSuperseded EventType = "RunSuperseded" // Message names the other run
-
-	StageStarted   EventType = "StageStarted"   // Count of its clusters
-	StageSkipped   EventType = "StageSkipped"   // no cluster was updated in it
-	StageCompleted EventType = "StageCompleted" // Count of completed clusters
-
-	// WaitStarted: a TimedWait or a ScheduledStart was reached. Group if the gate is of a
-	// group, Until, Message "scheduled start" for a ScheduledStart.
-	WaitStarted EventType = "WaitStarted"
-	// WaitEnded: Group and Message as in WaitStarted, By the identity that ended the wait
-	// early.
-	WaitEnded EventType = "WaitEnded"
-
-	// The events of approvals have Request, Attempt and Digest, the digest of the plan of
-	// the request. The events of decisions also have By, the identity that decided, and
-	// Message, the beginning of its comment.
-
-	ApprovalRequested EventType = "ApprovalRequested" // Until
-	// ApprovalGiven: a decision was recorded, and more are needed or recorded with it.
-	ApprovalGiven EventType = "ApprovalGiven"
-	// ApprovalEarly: an identity approved for a point in time while other approvals are
-	// missing. It is asked again, last.
-	ApprovalEarly    EventType = "ApprovalEarly"
-	ApprovalAccepted EventType = "ApprovalAccepted"
-	ApprovalRejected EventType = "ApprovalRejected"
-	ApprovalExpired  EventType = "ApprovalExpired"
-
-	// CheckMeasured: the result of a measurement differs from the one before. CheckEnded: a
-	// check ended with its Result. Both have Check, Result, Value, the resolved Query,
-	// Count of the measurements so far, Message, and Attempt of the gate or the cluster.
-	CheckMeasured EventType = "CheckMeasured"
-	CheckEnded    EventType = "CheckEnded"
-
-	// ClusterStarted: an attempt began that is not a retry. A new try to reach a Pending
-	// cluster is not a start. Attempt.
-	ClusterStarted EventType = "ClusterStarted"
-	// ClusterPending: the cluster yielded its slot, is outside its window, or is Pending
-	// for a new reason. Attempt that comes next, Message, Until the next try. If more than
-	// 8 clusters of a group are outside their windows at once, one event has their Count
-	// and no Cluster; its Message and Until are from the first window that opens.
-	ClusterPending   EventType = "ClusterPending"
-	ClusterApplied   EventType = "ClusterApplied"   // Attempt
-	ClusterUnhealthy EventType = "ClusterUnhealthy" // Message; soaking starts again
-	ClusterRetrying  EventType = "ClusterRetrying"  // Attempt, Message, Until
-	ClusterCompleted EventType = "ClusterCompleted" // Attempt, Unchanged
-	ClusterFailed    EventType = "ClusterFailed"    // Attempt, Message
-	// ObjectsReleased: objects are or will be left on the cluster instead of deleted, for
-	// example because nothing proves that the placement created them. Attempt, Message,
-	// which names some of them and the reason.
-	ObjectsReleased EventType = "ObjectsReleased"
-	// ObjectsAltered: objects are applied without a part that the API server of the cluster
-	// rejects, as kubectl would apply them: see the type ClientSideApply of package fleet.
-	// Attempt, Message, which names objects and parts.
-	ObjectsAltered EventType = "ObjectsAltered"
-	// ClusterSkipped: Message. If several clusters of a group are skipped at once, the
-	// event has no Cluster, and Count is the number of clusters that were not skipped
-	// before.
-	ClusterSkipped EventType = "ClusterSkipped"
-	ClusterRemoved EventType = "ClusterRemoved" // cleaned after it left
-
-	// WindowsBypassed: clusters may start outside their windows. By, Until,
-	// Message.
+	// RunClosing: the run has failed or was aborted, and still runs its stages and groups that
+	// always run, as [Flow] says.
+	// Fields: Message with the reason.
+	RunClosing EventType = "RunClosing"
+	// RunCompleted: the last stage is done.
+	// Fields: Count of the completed clusters.
+	RunCompleted EventType = "RunCompleted"
+	// RunFailed: the run ended, because a budget was exceeded or a gate was rejected.
+	// Fields: Message with the reason.
+	RunFailed EventType = "RunFailed"
+	// RunAborted: the run was aborted and has ended.
+	// Fields: By, unless stages or groups that always run ran in between. Message with the reason.
+	RunAborted EventType = "RunAborted"
+	// RunSuperseded: the run ended, because another run takes its place.
+	// Fields: Message with the name of that run.
+	RunSuperseded EventType = "RunSuperseded"
+	// WindowsBypassed: clusters may start outside their maintenance windows.
+	// Fields: By, Until, Message of the command.
 	WindowsBypassed EventType = "WindowsBypassed"
-	// CommandAccepted: a command was accepted and has no visible effect yet. Command, By,
-	// Message with the time or the condition of its effect.
+	// CommandAccepted: a command was accepted and has no visible effect yet.
+	// Fields: Command, By, Message with the time or the condition of its effect.
 	CommandAccepted EventType = "CommandAccepted"
-	// CommandRefused: a command did not fit the state. Command, By, Message.
+	// CommandRefused: a command did not fit the state of the run.
+	// Fields: Command, By, Message with the reason.
 	CommandRefused EventType = "CommandRefused"
+)
+
+// Events about stages. Each has Placement, Run and Stage.
+const (
+	// StageStarted: the gates before the stage are passed.
+	// Fields: Count of the clusters of the stage.
+	StageStarted EventType = "StageStarted"
+	// StageSkipped: no cluster was updated in the stage.
+	// Fields: none.
+	StageSkipped EventType = "StageSkipped"
+	// StageCompleted: the clusters of the stage have ended, and the gates after it are passed.
+	// Fields: Count of the completed clusters.
+	StageCompleted EventType = "StageCompleted"
+)
+
+// Events about gates. Each has Placement, Run and Stage, and Group if the gate is of a group. The
+// Digest of an approval's event is the digest of the plan of the request.
+const (
+	// WaitStarted: the run reached a TimedWait or a ScheduledStart.
+	// Fields: Until, Message "scheduled start" for a ScheduledStart.
+	WaitStarted EventType = "WaitStarted"
+	// WaitEnded: the wait is over.
+	// Fields: By, if an identity ended it early. Message "scheduled start" for a ScheduledStart.
+	WaitEnded EventType = "WaitEnded"
+	// ApprovalRequested: the run waits for an approval.
+	// Fields: Request, Attempt, Digest, Until the request expires, if it does.
+	ApprovalRequested EventType = "ApprovalRequested"
+	// ApprovalGiven: an identity approved, and the gate needs more approvals or has got them with
+	// this one.
+	// Fields: Request, Attempt, Digest, By, Message with the beginning of the comment.
+	ApprovalGiven EventType = "ApprovalGiven"
+	// ApprovalEarly: an identity approved for a point in time while other approvals are missing. It
+	// is asked again, last.
+	// Fields: Request, Attempt, Digest, By, Message with the beginning of the comment.
+	ApprovalEarly EventType = "ApprovalEarly"
+	// ApprovalAccepted: the approvals of the gate are complete.
+	// Fields: Request, Attempt, Digest, By with the identity that approved last, Message with the
+	// beginning of its comment.
+	ApprovalAccepted EventType = "ApprovalAccepted"
+	// ApprovalRejected: an identity rejected the request.
+	// Fields: Request, Attempt, Digest, By, Message with the beginning of the comment.
+	ApprovalRejected EventType = "ApprovalRejected"
+	// ApprovalExpired: the request expired; the next attempt asks again.
+	// Fields: Request, Attempt, Digest.
+	ApprovalExpired EventType = "ApprovalExpired"
+)
+
+// Events about checks. Each has Placement, Run and Stage, Group if the check is of a group, and
+// Cluster if it is of a cluster.
+const (
+	// CheckMeasured: the result of a measurement differs from the one before.
+	// Fields: Check, Result of the measurement, Value, the resolved Query, Count of the measurements
+	// so far, Attempt of the gate or the cluster, Message.
+	CheckMeasured EventType = "CheckMeasured"
+	// CheckEnded: the check has a verdict.
+	// Fields: Check, Result of the check, Value, the resolved Query, Count of the measurements,
+	// Attempt of the gate or the cluster, Message.
+	CheckEnded EventType = "CheckEnded"
+)
+
+// Events about clusters. Each has Placement, Run, Stage, Group and Cluster.
+const (
+	// ClusterStarted: an attempt began that is not a retry. A new try to reach a Pending cluster is
+	// not a start.
+	// Fields: Attempt.
+	ClusterStarted EventType = "ClusterStarted"
+	// ClusterPending: the cluster yielded its slot, is outside its window, or is Pending for a new
+	// reason. If more than 8 clusters of a group are outside their windows at once, one event has
+	// their Count and no Cluster; its Message and Until are from the first window that opens.
+	// Fields: Attempt that comes next, Until the next try, Message with the reason, Count.
+	ClusterPending EventType = "ClusterPending"
+	// ClusterApplied: all objects are applied, and the cluster must become healthy. A cluster that
+	// had the revision before the run has no such event.
+	// Fields: Attempt.
+	ClusterApplied EventType = "ClusterApplied"
+	// ClusterUnhealthy: the cluster was healthy and no longer is, so its soak and its
+	// checks start again.
+	// Fields: Attempt, Message with the reason.
+	ClusterUnhealthy EventType = "ClusterUnhealthy"
+	// ClusterRetrying: the attempt failed, and the next attempt follows after a backoff.
+	// Fields: Attempt that failed, Until the start of the next, Message with the reason.
+	ClusterRetrying EventType = "ClusterRetrying"
+	// ClusterCompleted: the cluster is proven to have the revision, and it is healthy.
+	// Fields: Attempt, Unchanged.
+	ClusterCompleted EventType = "ClusterCompleted"
+	// ClusterFailed: the last attempt failed.
+	// Fields: Attempt, Message with the reason.
+	ClusterFailed EventType = "ClusterFailed"
+	// ClusterSkipped: the run does not update the cluster. If several clusters of a group are
+	// skipped at once, the event has no Cluster, and Count is the number of clusters that were not
+	// skipped before.
+	// Fields: Message with the reason, Count.
+	ClusterSkipped EventType = "ClusterSkipped"
+	// ClusterRemoved: the objects of the placement are removed from a cluster that left it.
+	// Fields: Attempt, Unchanged.
+	ClusterRemoved EventType = "ClusterRemoved"
+	// ObjectsReleased: objects are or will be left on the cluster instead of deleted, for example
+	// because nothing proves that the placement created them. Outside of runs, package fleet emits
+	// it too, without Run, Stage and Group.
+	// Fields: Attempt, Message with some of the objects and the reason.
+	ObjectsReleased EventType = "ObjectsReleased"
+	// ObjectsAltered: objects are applied without a part that the API server of the cluster rejects,
+	// as kubectl would apply them: see the type ClientSideApply of package fleet.
+	// Fields: Attempt, Message with the objects and the parts.
+	ObjectsAltered EventType = "ObjectsAltered"
 )
 
 // Event is a record of something that happened. Fields that do not apply are zero and absent
 // from its JSON.
 type Event struct {
-	Time      time.Time `json:"time"`
-	Type      EventType `json:"type"`
-	Placement string    `json:"placement,omitempty"`
-	Run       string    `json:"run,omitempty"`
-	Stage     string    `json:"stage,omitempty"`
-	Group     string    `json:"group,omitempty"`
-	Cluster   string    `json:"cluster,omitempty"`
+	// Time is when it happened, by the clock of the engine.
+	Time time.Time `json:"time"`
+	// Type is the type of the event.
+	Type EventType `json:"type"`
+	// Placement is the name of the placement.
+	Placement string `json:"placement,omitempty"`
+	// Run is the name of the run.
+	Run string `json:"run,omitempty"`
+	// Stage is the name of the stage.
+	Stage string `json:"stage,omitempty"`
+	// Group is the name of the group in the stage.
+	Group string `json:"group,omitempty"`
+	// Cluster is the name of the cluster.
+	Cluster string `json:"cluster,omitempty"`
 	// Index is the index of a snapshot or a selection.
-	Index   *int   `json:"index,omitempty"`
-	Digest  string `json:"digest,omitempty"`
-	Attempt int    `json:"attempt,omitempty"`
-	Count   int    `json:"count,omitempty"`
-	Epoch   int64  `json:"epoch,omitempty"`
+	Index *int `json:"index,omitempty"`
+	// Digest is the digest of a snapshot, a selection or a plan.
+	Digest string `json:"digest,omitempty"`
+	// Attempt is the attempt of a cluster, a request, a check or the run, from 1.
+	Attempt int `json:"attempt,omitempty"`
+	// Count is a number of clusters, of objects or of measurements.
+	Count int `json:"count,omitempty"`
+	// Epoch is the epoch of the lease. It rises with each engine that takes the run.
+	Epoch int64 `json:"epoch,omitempty"`
+	// Request is the name of an approval request.
 	Request string `json:"request,omitempty"`
+	// Command is the verb of a command.
 	Command string `json:"command,omitempty"`
-	By      string `json:"by,omitempty"`
+	// By is the name of the identity that acted, or of the engine.
+	By string `json:"by,omitempty"`
 	// Unchanged reports whether the cluster had the revision before the run.
-	Unchanged bool      `json:"unchanged,omitempty"`
-	Until     time.Time `json:"until,omitzero"`
-	Message   string    `json:"message,omitempty"`
-	// Check, Result, Value and Query describe a measurement.
-	Check  string `json:"check,omitempty"`
+	Unchanged bool `json:"unchanged,omitempty"`
+	// Until is when a wait, a request, a backoff or a bypass ends.
+	Until time.Time `json:"until,omitzero"`
+	// Message is a text for people, and may change.
+	Message string `json:"message,omitempty"`
+	// Check is the name of the check that was measured.
+	Check string `json:"check,omitempty"`
+	// Result is the result of the measurement or of the check, for example Successful.
 	Result string `json:"result,omitempty"`
-	Value  string `json:"value,omitempty"`
-	Query  string `json:"query,omitempty"`
+	// Value is the measured value.
+	Value string `json:"value,omitempty"`
+	// Query is the query with its variables replaced.
+	Query string `json:"query,omitempty"`
 }

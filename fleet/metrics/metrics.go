@@ -4,20 +4,9 @@
 //	engine, err := fleet.New(fleet.Config{Queues: metrics.Queues(registry), ...})
 //	registry.MustRegister(metrics.New(engine))
 //
-// Metrics of the store, the same from every engine:
-//
-//	slipway_runs_held{engine}             runs that an engine drives
-//	slipway_runs_waiting                  runs that have no engine and must get one
-//	slipway_leases_overdue                runs whose engine has not renewed its lease for longer than Config.Skew allows
-//	slipway_runs_unreadable               runs whose records are damaged, or of a newer version
-//
-// Metrics of an engine, by queue (runs, placements, checks):
-//
-//	slipway_queue_depth{queue}                     items that are due and not begun
-//	slipway_queue_adds_total{queue}                items that became due
-//	slipway_queue_latency_seconds{queue}           time from due to begun: the lag
-//	slipway_queue_work_duration_seconds{queue}     time to process an item
-//	slipway_queue_longest_seconds{queue}           time so far of the longest running item
+// [New] returns the metrics of a store, which are the same from every engine, and [Queues] the
+// metrics of the queues of one engine: runs, placements and checks. docs/metrics.md lists them with
+// their labels.
 package metrics
 
 import (
@@ -48,11 +37,15 @@ type collector struct {
 // It may be scraped concurrently.
 func New(from Leases) prometheus.Collector {
 	return &collector{
-		leases:     from,
-		held:       prometheus.NewDesc("slipway_runs_held", "Runs that an engine drives.", []string{"engine"}, nil),
-		waiting:    prometheus.NewDesc("slipway_runs_waiting", "Runs that no engine drives, and that one has to.", nil, nil),
-		overdue:    prometheus.NewDesc("slipway_leases_overdue", "Runs whose engine has not renewed its lease in time.", nil, nil),
-		unreadable: prometheus.NewDesc("slipway_runs_unreadable", "Runs whose records are damaged or of a newer version.", nil, nil),
+		leases: from,
+		held: prometheus.NewDesc("slipway_runs_held", // unit: runs
+			"Runs that an engine drives.", []string{"engine"}, nil),
+		waiting: prometheus.NewDesc("slipway_runs_waiting", // unit: runs
+			"Runs that have no engine and need one.", nil, nil),
+		overdue: prometheus.NewDesc("slipway_leases_overdue", // unit: runs
+			"Runs whose engine has not renewed its lease for longer than Config.Skew allows.", nil, nil),
+		unreadable: prometheus.NewDesc("slipway_runs_unreadable", // unit: runs
+			"Runs whose records are damaged or of a newer version.", nil, nil),
 	}
 }
 
@@ -105,25 +98,37 @@ type queues struct {
 // Queues registers the metrics of the queues of one engine, for [fleet.Config]. It panics if they
 // are registered already.
 func Queues(registry prometheus.Registerer) workqueue.MetricsProvider {
-	gauge := func(name, help string) *prometheus.GaugeVec {
-		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "slipway_queue_" + name, Help: help}, []string{"queue"})
-	}
-	counter := func(name, help string) *prometheus.CounterVec {
-		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "slipway_queue_" + name, Help: help}, []string{"queue"})
-	}
-	histogram := func(name, help string) *prometheus.HistogramVec {
-		return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "slipway_queue_" + name, Help: help, Buckets: prometheus.ExponentialBuckets(0.0001, 4, 11),
-		}, []string{"queue"})
-	}
 	q := &queues{
-		depth:      gauge("depth", "What is due and not begun."),
-		unfinished: gauge("unfinished_work_seconds", "How long what goes on has taken, together."),
-		longest:    gauge("longest_seconds", "How long the longest has taken that goes on."),
-		adds:       counter("adds_total", "What became due."),
-		retries:    counter("retries_total", "What is done again after an error."),
-		latency:    histogram("latency_seconds", "How long it took until what was due was begun."),
-		work:       histogram("work_duration_seconds", "How long it took."),
+		depth: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "slipway_queue_depth", // unit: items
+			Help: "Items that are due and not begun.",
+		}, []string{"queue"}),
+		unfinished: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "slipway_queue_unfinished_work_seconds", // unit: seconds
+			Help: "Sum of the times since the items in progress were begun.",
+		}, []string{"queue"}),
+		longest: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "slipway_queue_longest_seconds", // unit: seconds
+			Help: "Time since the oldest item in progress was begun.",
+		}, []string{"queue"}),
+		adds: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "slipway_queue_adds_total", // unit: items
+			Help: "Items that became due.",
+		}, []string{"queue"}),
+		retries: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "slipway_queue_retries_total", // unit: items
+			Help: "Items that are processed again after an error.",
+		}, []string{"queue"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "slipway_queue_latency_seconds", // unit: seconds
+			Help:    "Time from due to begun of an item: the lag.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 11),
+		}, []string{"queue"}),
+		work: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "slipway_queue_work_duration_seconds", // unit: seconds
+			Help:    "Time to process an item.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 4, 11),
+		}, []string{"queue"}),
 	}
 	registry.MustRegister(q.depth, q.unfinished, q.longest, q.adds, q.retries, q.latency, q.work)
 	return q

@@ -160,6 +160,7 @@ var areas = []area{
 	{path: "internal/keyed"},
 	{path: "internal/krew", program: true},
 	{path: "internal/prose", program: true},
+	{path: "internal/reference", program: true, testUses: []string{"fleet", "fleet/metrics"}, cluster: true}, // only for the names of metrics
 	{path: "internal/kubefleet", uses: []string{"internal/kubeenv"}, program: true, cluster: true},
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},

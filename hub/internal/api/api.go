@@ -210,18 +210,6 @@ const (
 	ReasonRollbackRefused   = "UpdateRunRollbackRefused"
 )
 
-// EventNotReportedBack is the reason of an Event of a placement: it asks for the status of its
-// objects to be copied back, and that is impossible.
-const EventNotReportedBack = "StatusNotReportedBack"
-
-// EventLeftOut is the reason of an Event of a placement: no cluster receives an object that its
-// selectors pick.
-const EventLeftOut = "LeftOut"
-
-// EventPlacementNotFound is the reason of an Event of an override: no placement of the scope has
-// the name in the override.
-const EventPlacementNotFound = "PlacementNotFound"
-
 // Reasons of an eviction's conditions.
 const (
 	ReasonEvictionValid       = "ClusterResourcePlacementEvictionValid"

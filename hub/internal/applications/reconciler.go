@@ -6,7 +6,6 @@ package applications
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"sync"
 	"time"
 
@@ -96,24 +95,27 @@ func (r *Reconciler) remove(ctx context.Context, k api.Key, obj *unstructured.Un
 // record writes the changes since the previous status of obj as Events.
 func (r *Reconciler) record(obj *unstructured.Unstructured, out *delivery.Outcome) {
 	if out.Begun {
-		r.Recorder.Normal(obj, "WorkflowStarted", "run %s", out.Run)
+		r.Recorder.Normal(obj, api.EventWorkflowStarted, "run %s", out.Run)
 	}
 	if out.Problem != nil && api.ConditionOf(obj, "Parsed").Message != out.Problem.Error() {
-		r.Recorder.Warning(obj, "WorkflowNotStarted", "%v", out.Problem)
+		r.Recorder.Warning(obj, api.EventWorkflowNotStarted, "%v", out.Problem)
 	}
 	before, _, _ := unstructured.NestedString(obj.Object, "status", "status")
 	phase := out.Status.Phase
 	switch {
 	case phase == before || phase == oam.Starting || out.Status.Workflow == nil:
-	case phase == oam.WorkflowFailed || phase == oam.WorkflowTerminated:
-		r.Recorder.Warning(obj, reasonOf(phase), "run %s: %s", out.Run, out.Status.Workflow.Message)
+	case phase == oam.WorkflowFailed:
+		r.Recorder.Warning(obj, api.EventWorkflowFailed, "run %s: %s", out.Run, out.Status.Workflow.Message)
+	case phase == oam.WorkflowTerminated:
+		r.Recorder.Warning(obj, api.EventWorkflowTerminated, "run %s: %s", out.Run, out.Status.Workflow.Message)
+	case phase == oam.WorkflowSuspending:
+		r.Recorder.Normal(obj, api.EventWorkflowSuspending, "run %s", out.Run)
+	case phase == oam.ApplicationRunning:
+		r.Recorder.Normal(obj, api.EventRunning, "run %s", out.Run)
 	default:
-		r.Recorder.Normal(obj, reasonOf(phase), "run %s", out.Run)
+		r.Recorder.Normal(obj, api.EventRunningWorkflow, "run %s", out.Run)
 	}
 }
-
-// reasonOf returns a phase as the reason of an Event.
-func reasonOf(phase string) string { return strings.ToUpper(phase[:1]) + phase[1:] }
 
 // tree converts a status to the form in an object.
 func tree(status oam.AppStatus) (out map[string]any, err error) {

@@ -75,9 +75,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 		return 0, err
 	}
 	if answer.Executed {
-		r.Recorder.Normal(obj, "Evicted", "%s", answer.Message)
+		r.Recorder.Normal(obj, api.EventEvicted, "%s", answer.Message)
 	} else {
-		r.Recorder.Warning(obj, "NotEvicted", "%s", answer.Message)
+		r.Recorder.Warning(obj, api.EventNotEvicted, "%s", answer.Message)
 	}
 	return 0, nil
 }

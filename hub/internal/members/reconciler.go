@@ -282,7 +282,7 @@ func (r *Reconciler) label(ctx context.Context, obj *unstructured.Unstructured) 
 	}
 	err := r.Label(ctx, api.MemberGVR(), obj, api.LabelMemberName, name)
 	if apierrors.IsForbidden(err) {
-		r.Recorder.Warning(obj, "NotLabelled", "the label %s cannot be written: %v", api.LabelMemberName, err)
+		r.Recorder.Warning(obj, api.EventNotLabelled, "the label %s cannot be written: %v", api.LabelMemberName, err)
 		return nil
 	}
 	return err

@@ -25,25 +25,31 @@ type Meters struct {
 func New(r prometheus.Registerer) (*Meters, error) {
 	m := &Meters{
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slipway_hub_events_total", Help: "What happened to runs, by the type of event.",
+			Name: "slipway_hub_events_total", // unit: events
+			Help: "Events of runs, by their type (stages.EventType).",
 		}, []string{"type"}),
 		syncs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "slipway_hub_syncs_total", Help: "How often objects were brought up to date, by their kind and how it ended: ok or error.",
+			Name: "slipway_hub_syncs_total", // unit: reconciliations
+			Help: "Reconciliations of objects, by the kind of the object and the result: ok or error.",
 		}, []string{"kind", "result"}),
 		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "slipway_hub_sync_seconds", Help: "How long it took to bring an object up to date, by its kind.",
+			Name:    "slipway_hub_sync_seconds", // unit: seconds
+			Help:    "Duration of a reconciliation, by the kind of the object.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 4, 8),
 		}, []string{"kind"}),
 		updates: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "slipway_hub_cluster_update_seconds", Help: "From the start of a cluster in a run until it was proven to be up to date.",
+			Name:    "slipway_hub_cluster_update_seconds", // unit: seconds
+			Help:    "Time from the start of a cluster in a run until the cluster was proven to have the revision.",
 			Buckets: prometheus.ExponentialBuckets(0.1, 4, 8),
 		}),
 		approvals: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "slipway_hub_approval_seconds", Help: "From the moment an approval was asked for until it was accepted.",
+			Name:    "slipway_hub_approval_seconds", // unit: seconds
+			Help:    "Time from the request of an approval until the approval was accepted.",
 			Buckets: prometheus.ExponentialBuckets(60, 4, 8),
 		}),
 		Leading: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "slipway_hub_leading", Help: "1 while this hub leads.",
+			Name: "slipway_hub_leading", // unit: 0 or 1
+			Help: "1 while this hub is the leader, otherwise 0.",
 		}),
 	}
 	if r == nil {

@@ -35,13 +35,13 @@ func NewRecorder(ctx context.Context, client kubernetes.Interface, name string) 
 }
 
 // Normal writes an Event about an expected change.
-func (n *Recorder) Normal(obj *unstructured.Unstructured, reason, format string, args ...any) {
-	n.recorder.Event(obj, corev1.EventTypeNormal, reason, clipped(fmt.Sprintf(format, args...)))
+func (n *Recorder) Normal(obj *unstructured.Unstructured, reason api.EventReason, format string, args ...any) {
+	n.recorder.Event(obj, corev1.EventTypeNormal, string(reason), clipped(fmt.Sprintf(format, args...)))
 }
 
 // Warning writes an Event about a problem that needs attention.
-func (n *Recorder) Warning(obj *unstructured.Unstructured, reason, format string, args ...any) {
-	n.recorder.Event(obj, corev1.EventTypeWarning, reason, clipped(fmt.Sprintf(format, args...)))
+func (n *Recorder) Warning(obj *unstructured.Unstructured, reason api.EventReason, format string, args ...any) {
+	n.recorder.Event(obj, corev1.EventTypeWarning, string(reason), clipped(fmt.Sprintf(format, args...)))
 }
 
 // clipped shortens a message to the limit of an Event.
@@ -54,17 +54,17 @@ func (n *Recorder) Record(run *unstructured.Unstructured, e stages.Event) {
 	case stages.RunQueued, stages.RunStarted, stages.RunStopping, stages.RunStopped, stages.RunResumed, stages.RunCompleted,
 		stages.StageStarted, stages.StageSkipped, stages.StageCompleted, stages.WaitStarted, stages.WaitEnded,
 		stages.ApprovalRequested, stages.ApprovalEarly, stages.ApprovalGiven, stages.ApprovalAccepted, stages.RollbackRequested, stages.CommandAccepted:
-		n.Normal(run, string(e.Type), "%s", sentence(e))
+		n.Normal(run, api.EventReason(e.Type), "%s", sentence(e))
 	case stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.ApprovalRejected, stages.ApprovalExpired,
 		stages.ClusterFailed, stages.ClusterPending, stages.ClusterRetrying, stages.ClusterUnhealthy, stages.CommandRefused,
 		stages.RollbackRefused, stages.ObjectsReleased, stages.ObjectsAltered:
-		n.Warning(run, string(e.Type), "%s", sentence(e))
+		n.Warning(run, api.EventReason(e.Type), "%s", sentence(e))
 	case stages.CheckMeasured, stages.CheckEnded:
 		switch {
 		case e.Result != string(check.Successful):
-			n.Warning(run, string(e.Type), "%s", sentence(e))
+			n.Warning(run, api.EventReason(e.Type), "%s", sentence(e))
 		case e.Cluster == "":
-			n.Normal(run, string(e.Type), "%s", sentence(e))
+			n.Normal(run, api.EventReason(e.Type), "%s", sentence(e))
 		}
 	default:
 	}

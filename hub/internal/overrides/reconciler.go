@@ -92,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 		r.scopeTold.Delete(k)
 	}
 	if err != nil {
-		r.Recorder.Warning(obj, "InvalidOverride", "%v", err)
+		r.Recorder.Warning(obj, api.EventInvalidOverride, "%v", err)
 		return 0, nil // every placement that it may concern reports the problem, too
 	}
 	needed, err := r.trimVersions(ctx, &rec, latest)
@@ -330,7 +330,7 @@ func (r *Reconciler) showLatest(ctx context.Context, obj *unstructured.Unstructu
 	}
 	_, err := r.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Create(ctx, status.OverrideSnapshot(obj, v), metav1.CreateOptions{FieldManager: api.Manager})
 	if err == nil {
-		r.Recorder.Normal(obj, "SnapshotTaken", "version %d: %s", v.Index, status.OverrideSnapshotName(obj.GetName(), v.Index))
+		r.Recorder.Normal(obj, api.EventSnapshotTaken, "version %d: %s", v.Index, status.OverrideSnapshotName(obj.GetName(), v.Index))
 	}
 	return objects.Settled(err)
 }

@@ -52,7 +52,7 @@ func (r *Reconciler) markSnapshot(
 		those = []int{snap.all[0].Index}
 	case markTaken:
 	case markWrong:
-		r.Recorder.Warning(obj, "InvalidLabel", "label %s of %s is %q: it must be true or false, and changes nothing", api.LabelIrreversible, master.Name, label)
+		r.Recorder.Warning(obj, api.EventInvalidLabel, "label %s of %s is %q: it must be true or false, and changes nothing", api.LabelIrreversible, master.Name, label)
 		return len(those) > 0, nil
 	default:
 		return len(those) > 0, nil
@@ -62,7 +62,7 @@ func (r *Reconciler) markSnapshot(
 			return false, err
 		}
 	}
-	r.Recorder.Normal(obj, "SnapshotMarked", "snapshot %d: %s is %s", snap.ObjectsIndex(), api.LabelIrreversible, label)
+	r.Recorder.Normal(obj, api.EventSnapshotMarked, "snapshot %d: %s is %s", snap.ObjectsIndex(), api.LabelIrreversible, label)
 	return asked == markSet, nil
 }
 

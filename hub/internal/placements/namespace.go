@@ -53,7 +53,7 @@ func (r *Reconciler) writeRefused(ctx context.Context, k api.Key, obj *unstructu
 	if !errors.As(refused, &moved) {
 		return r.writeInvalid(ctx, k, obj, refused)
 	}
-	r.Recorder.Warning(obj, api.ReasonInvalidSelectors, "%v", moved)
+	r.Recorder.Warning(obj, api.EventInvalidSelectors, "%v", moved)
 	st, _, _ := unstructured.NestedMap(obj.Object, "status")
 	if st == nil {
 		st = map[string]any{}

@@ -143,7 +143,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 
 // writeInvalid writes to the status of a placement why the engine refused it.
 func (r *Reconciler) writeInvalid(ctx context.Context, k api.Key, obj *unstructured.Unstructured, err error) error {
-	r.Recorder.Warning(obj, api.ReasonInvalidSelectors, "%v", err)
+	r.Recorder.Warning(obj, api.EventInvalidSelectors, "%v", err)
 	return r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, status.Placement(&status.PlacementFacts{
 		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
 		Placement: &fleet.Placement{}, Unselected: err, Latest: -1,
@@ -455,20 +455,20 @@ const deletionPoll = time.Second
 // the clusters that may still have some.
 func (r *Reconciler) recordDeletion(obj *unstructured.Unstructured, d fleet.Deletion) {
 	for _, released := range d.Released {
-		r.Recorder.Warning(obj, "Released", "cluster %s: %s", released.Name, released.Reason)
+		r.Recorder.Warning(obj, api.EventReleased, "cluster %s: %s", released.Name, released.Reason)
 		r.Log.Warn("released", "placement", d.Placement, "cluster", released.Name, "objects", released.Reason)
 	}
 	switch {
 	case d.Skipped > 0:
 	case d.Orphan:
-		r.Recorder.Normal(obj, "Abandoned", "left on %d clusters, because deleteStrategy.propagationPolicy is Abandon", d.Done)
+		r.Recorder.Normal(obj, api.EventAbandoned, "left on %d clusters, because deleteStrategy.propagationPolicy is Abandon", d.Done)
 		return
 	default:
-		r.Recorder.Normal(obj, "Deleted", "removed from %d clusters", d.Done)
+		r.Recorder.Normal(obj, api.EventDeleted, "removed from %d clusters", d.Done)
 		return
 	}
 	for _, left := range d.Left {
-		r.Recorder.Warning(obj, "LeftBehind", "cluster %s: what was placed there may still be there: %s", left.Name, left.Reason)
+		r.Recorder.Warning(obj, api.EventLeftBehind, "cluster %s: what was placed there may still be there: %s", left.Name, left.Reason)
 		r.Log.Warn("left behind", "placement", d.Placement, "cluster", left.Name, "reason", left.Reason)
 	}
 }

@@ -146,7 +146,7 @@ func (r *Reconciler) makeSnapshot(ctx context.Context, k api.Key, obj *unstructu
 			return objects.Settled(err)
 		}
 	}
-	r.Recorder.Normal(obj, "SnapshotTaken", "snapshot %d of %d objects: %s", snap.ObjectsIndex(), snap.Objects, shown[0].GetName())
+	r.Recorder.Normal(obj, api.EventSnapshotTaken, "snapshot %d of %d objects: %s", snap.ObjectsIndex(), snap.Objects, shown[0].GetName())
 	return nil
 }
 

@@ -122,7 +122,7 @@ func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstruc
 	switch {
 	case !ours && r.IsOfAnother(have, seal, run):
 		held := heldBy(have, seal, request)
-		r.Recorder.Warning(run, "RequestNameTaken", "%s", held.Why)
+		r.Recorder.Warning(run, api.EventRequestNameTaken, "%s", held.Why)
 		out.Held = append(out.Held, held)
 		return nil
 	case !ours && seal != nil && seal.Run == run.GetUID() && seal.Binding.Attempt < request.Attempt:
@@ -176,14 +176,14 @@ func (r *Requests) create(ctx context.Context, k api.Key, want *unstructured.Uns
 func heldBy(have *unstructured.Unstructured, seal *seals.Proof, request *approval.Request) status.HeldRequest {
 	theirs, other := gateName{seal.Binding.Stage, seal.Binding.When}, api.SpecString(have, "parentStageRollout")
 	return status.HeldRequest{Stage: request.Stage, When: request.When, Why: fmt.Sprintf(
-		"the request %s has the name %s of that of run %s %s, and is made when that is gone: delete run %s when it has ended",
+		"the request %s needs the name %s, which the request of run %s %s has: delete run %s after its end, and the hub creates the request",
 		gateName{request.Stage, request.When}, have.GetName(), other, theirs, other)}
 }
 
 // reportUnvouched writes into a request that no answer to it counts.
 func (r *Requests) reportUnvouched(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured, why string) error {
 	if api.ConditionOf(obj, api.ConditionAccepted).Message != why {
-		r.Recorder.Warning(run, api.ReasonUnvouched, "request %s: %s", obj.GetName(), why)
+		r.Recorder.Warning(run, api.EventUnvouched, "request %s: %s", obj.GetName(), why)
 	}
 	return r.writeCondition(ctx, k, obj, status.UnvouchedCondition(obj.GetGeneration(), why, time.Now()))
 }
@@ -255,7 +255,7 @@ func (r *Requests) writeCondition(ctx context.Context, k api.Key, obj *unstructu
 // request. The request is created again when the deletion is seen. removeRequest emits an event for
 // each answer in the object that is not among the decisions in taken.
 func (r *Requests) removeRequest(ctx context.Context, run, obj *unstructured.Unstructured, taken []approval.Decision, why string) error {
-	r.Recorder.Warning(obj, "RequestNotHonoured", "%s: it is deleted, and what was answered in it does not count", why)
+	r.Recorder.Warning(obj, api.EventRequestNotHonoured, "%s: it is deleted, and what was answered in it does not count", why)
 	err := r.Dynamic.Resource(api.ScopeOf(api.KeyOf(obj)).GVR(api.ApprovalKind)).Namespace(obj.GetNamespace()).Delete(ctx, obj.GetName(), objects.AsRead(obj))
 	if err == nil {
 		r.RecordUntaken(ctx, run, obj, taken, why)
@@ -282,7 +282,7 @@ func (r *Requests) RecordUntaken(ctx context.Context, run, obj *unstructured.Uns
 			author += " (as the request says, for which nothing vouches)"
 		}
 		for _, about := range []*unstructured.Unstructured{run, obj} {
-			r.Recorder.Warning(about, "AnswerNotCounted", "request %s is deleted: %s; the answer %s by %s was not taken in and does not count", obj.GetName(), why, a.Verdict, author)
+			r.Recorder.Warning(about, api.EventAnswerNotCounted, "request %s is deleted: %s; the answer %s by %s was not taken in and does not count", obj.GetName(), why, a.Verdict, author)
 		}
 	}
 }

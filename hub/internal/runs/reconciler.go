@@ -173,7 +173,7 @@ func (r *Reconciler) replaceRun(ctx context.Context, k api.Key, obj *unstructure
 		err := fmt.Errorf("the name is taken: there is a run %s that no object declared", k.Name)
 		return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
-	r.Recorder.Warning(obj, "RunReplaced", "a run of the same name belonged to another object, uid %s: it is deleted", st.Owner)
+	r.Recorder.Warning(obj, api.EventRunReplaced, "a run of the same name belonged to another object, uid %s: it is deleted", st.Owner)
 	if err := r.Engine.Run(st.Run.Name).Delete(ctx, true); err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return err
 	}
@@ -211,7 +211,7 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 	case err == nil:
 		return r.serve(ctx, k, obj, r.histories.of(k), fleet.History{UID: st.Run.UID, Status: st})
 	case api.IsRefusal(err):
-		r.Recorder.Warning(obj, api.ReasonInitializeFailed, "%v", err)
+		r.Recorder.Warning(obj, api.EventInitializeFailed, "%v", err)
 		return 0, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
 	return 0, errors.Join(err, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Initializing(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
@@ -223,7 +223,7 @@ func (r *Reconciler) tellEnded(obj *unstructured.Unstructured) {
 		return
 	}
 	c := api.ConditionOf(obj, api.ConditionSucceeded)
-	r.Recorder.Normal(obj, "RunNotBegun", "the run is not begun: by its condition Succeeded, %s (%s), it has ended, and this hub has no record of it: "+
+	r.Recorder.Normal(obj, api.EventRunNotBegun, "the run is not begun: by its condition Succeeded, %s (%s), it has ended, and this hub has no record of it: "+
 		"create another run to roll out again", c.Status, c.Reason)
 	r.Log.Info("a run that has ended by its status and has no record is not begun", "run", api.KeyOf(obj).String(), "reason", c.Reason)
 }

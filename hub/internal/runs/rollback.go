@@ -115,7 +115,7 @@ func (r *Reconciler) NameTaken(ctx context.Context, k api.Key, obj *unstructured
 		return nil
 	}
 	err := fmt.Errorf("the name is taken: the updateRun that rolls back updateRun %s has it; choose another name", api.UndoneShown(&st))
-	r.Recorder.Warning(obj, api.ReasonInitializeFailed, "%v", err)
+	r.Recorder.Warning(obj, api.EventInitializeFailed, "%v", err)
 	gvr := api.ScopeOf(k).GVR(api.RunKind)
 	return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 }
@@ -210,9 +210,9 @@ func (r *Reconciler) recordRollback(obj *unstructured.Unstructured, facts *statu
 	}
 	for _, c := range facts.RollbackNow() {
 		if c.Status == metav1.ConditionFalse {
-			r.Recorder.Warning(obj, c.Reason, "%s", c.Message)
+			r.Recorder.Warning(obj, api.EventReason(c.Reason), "%s", c.Message)
 		} else {
-			r.Recorder.Normal(obj, c.Reason, "%s", c.Message)
+			r.Recorder.Normal(obj, api.EventReason(c.Reason), "%s", c.Message)
 		}
 	}
 }
