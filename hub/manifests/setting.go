@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,28 +36,28 @@ var ErrOtherCompatibility = errors.New("the definitions have another compatibili
 // the API server's error if they cannot be read. Missing definitions are no error here.
 func CheckCompatibility(ctx context.Context, client dynamic.Interface, setting compat.Setting) error {
 	setting = setting.OrDefault()
-	all, err := CRDs(setting)
+	if _, err := compat.Parse(string(setting)); err != nil {
+		return err
+	}
+	names, err := dependentDefinitions()
 	if err != nil {
 		return err
 	}
 	var wrong []string
-	for _, want := range all {
-		if want.GetLabels()[compat.Label] == "" {
-			continue // the same for all settings
-		}
-		have, err := client.Resource(definitions()).Get(ctx, want.GetName(), metav1.GetOptions{})
+	for _, name := range names {
+		have, err := client.Resource(definitions()).Get(ctx, name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
 			continue
 		case err != nil:
-			return fmt.Errorf("definition %s cannot be read: %w", want.GetName(), err)
+			return fmt.Errorf("definition %s cannot be read: %w", name, err)
 		}
 		switch label := have.GetLabels()[compat.Label]; label {
 		case string(setting):
 		case "":
-			wrong = append(wrong, want.GetName()+" has no label "+compat.Label)
+			wrong = append(wrong, name+" has no label "+compat.Label)
 		default:
-			wrong = append(wrong, want.GetName()+" is installed for "+label)
+			wrong = append(wrong, name+" is installed for "+label)
 		}
 	}
 	if len(wrong) == 0 {
@@ -65,6 +66,20 @@ func CheckCompatibility(ctx context.Context, client dynamic.Interface, setting c
 	return fmt.Errorf("%w: the setting is %s, but definition %s: start the hub with the setting of the definitions, or install those of %s (slipway hub install --compatibility %s)",
 		ErrOtherCompatibility, setting, strings.Join(wrong, ", "), setting, setting)
 }
+
+// dependentDefinitions returns the names of the definitions that depend on the compatibility
+// setting, which are the same for all settings. They are read once, because a hub that starts reads
+// them twice and the definitions are large.
+var dependentDefinitions = sync.OnceValues(func() ([]string, error) { //nolint:gochecknoglobals // a cache of what is compiled into the program
+	all, err := CRDs(compat.Default)
+	var names []string
+	for _, crd := range all {
+		if crd.GetLabels()[compat.Label] != "" {
+			names = append(names, crd.GetName())
+		}
+	}
+	return names, err
+})
 
 // settingChange is the effect of an installation on the compatibility setting of a server.
 type settingChange struct {

@@ -19,8 +19,8 @@ import (
 // transport is an HTTP client for an API server with one connection at a time. Without HTTP/2,
 // the wide transport has one connection for each concurrent request.
 type transport struct {
-	http *http.Client
-	idle func()
+	http        *http.Client
+	connections connections
 	// dials counts the attempted connections; recognized is their number when the cluster was
 	// recognized over this transport. See conn.recognizeOver.
 	dials, recognized atomic.Int64
@@ -45,8 +45,8 @@ func (ls *transports) enter() (l *transport, leave func()) {
 }
 
 func (ls *transports) close() {
-	ls.wide.idle()
-	ls.narrow.idle()
+	ls.wide.connections.close()
+	ls.narrow.connections.close()
 }
 
 // open makes the transports to the API server at base. A transport of the host is used for all
@@ -58,33 +58,31 @@ func (ls *transports) open(cfg *rest.Config, base *url.URL, o Options) error {
 	}
 	if tc.Transport != nil {
 		ls.taken.Store(true)
-		ls.narrow.idle = func() {}
-		return ls.wide.over(tc, base, tc.Transport, func() {})
+		return ls.wide.over(tc, base, tc.Transport)
 	}
-	wide, err := newTransport(cfg, tc, o, &ls.wide.dials)
+	wide, err := newTransport(cfg, tc, o, &ls.wide)
 	if err != nil {
 		return err
 	}
 	wide.ForceAttemptHTTP2 = true
 	wide.HTTP2 = &http.HTTP2Config{SendPingTimeout: o.RequestTimeout / 2, PingTimeout: o.RequestTimeout / 2}
-	narrow, err := newTransport(cfg, tc, o, &ls.narrow.dials)
+	narrow, err := newTransport(cfg, tc, o, &ls.narrow)
 	if err != nil {
 		return err
 	}
 	narrow.Protocols = &http.Protocols{}
 	narrow.Protocols.SetHTTP1(true)
 	narrow.MaxConnsPerHost = 1
-	if err := ls.wide.over(tc, base, wide, wide.CloseIdleConnections); err != nil {
+	if err := ls.wide.over(tc, base, used{wide, &ls.wide.connections}); err != nil {
 		return err
 	}
-	return ls.narrow.over(tc, base, narrow, narrow.CloseIdleConnections)
+	return ls.narrow.over(tc, base, used{narrow, &ls.narrow.connections})
 }
 
 // over sets the innermost transport, with the credentials and wrappers of tc. The client follows no
 // redirects, and takes a missing right for the answer of a server that is ready.
-func (l *transport) over(tc *kubetransport.Config, base *url.URL, innermost http.RoundTripper, idle func()) error {
+func (l *transport) over(tc *kubetransport.Config, base *url.URL, innermost http.RoundTripper) error {
 	rt, err := kubetransport.HTTPWrappersForConfig(tc, innermost)
-	l.idle = idle
 	l.http = &http.Client{Transport: kubehttp.IfReady(rt, base), CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	return err
 }
@@ -93,14 +91,14 @@ func (l *transport) over(tc *kubetransport.Config, base *url.URL, innermost http
 // no request meets a closing connection.
 const idleTimeout = time.Minute
 
-func newTransport(cfg *rest.Config, tc *kubetransport.Config, o Options, dials *atomic.Int64) (*http.Transport, error) {
+func newTransport(cfg *rest.Config, tc *kubetransport.Config, o Options, of *transport) (*http.Transport, error) {
 	tlsConfig, err := kubetransport.TLSConfigFor(tc)
 	if err != nil {
 		return nil, fmt.Errorf("the certificates: %w", err)
 	}
 	t := &http.Transport{
 		TLSClientConfig:        tlsConfig,
-		DialContext:            counting(dialOf(tc, o), dials),
+		DialContext:            of.dialing(dialOf(tc, o)),
 		TLSHandshakeTimeout:    o.DialTimeout,
 		ResponseHeaderTimeout:  o.RequestTimeout,
 		IdleConnTimeout:        idleTimeout,
@@ -123,12 +121,13 @@ func dialOf(tc *kubetransport.Config, o Options) dialFunc {
 	return (&net.Dialer{Timeout: o.DialTimeout, KeepAlive: o.RequestTimeout}).DialContext
 }
 
-func counting(dial dialFunc, n *atomic.Int64) dialFunc {
+// dialing counts the dials of the transport and keeps its connections.
+func (l *transport) dialing(dial dialFunc) dialFunc {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		if err := dialable(ctx); err != nil {
 			return nil, err
 		}
-		n.Add(1)
-		return dial(ctx, network, address)
+		l.dials.Add(1)
+		return l.connections.dial(ctx, dial, network, address)
 	}
 }

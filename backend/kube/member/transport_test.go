@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -112,6 +114,81 @@ func TestAWatchOfAConnIsOverHTTP2(t *testing.T) {
 	if got := watched.Load(); got != "HTTP/2.0" {
 		t.Errorf("the watch is over %v", got)
 	}
+}
+
+// TestAClosedConnHasNoConnections closes a Conn with a watch and a request under way. The request is
+// answered, and then no network connection is left, long before the idle timeout of one minute.
+func TestAClosedConnHasNoConnections(t *testing.T) {
+	var open, watched atomic.Int32
+	held, release := make(chan struct{}), make(chan struct{})
+	_, cfg := hostileServer(t, func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.URL.Query().Has("watch"):
+			watched.Add(1)
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		case strings.HasSuffix(r.URL.Path, "/configmaps"):
+			fmt.Fprint(w, `{"apiVersion":"v1","kind":"ConfigMapList","metadata":{"resourceVersion":"7"},"items":[]}`)
+		case strings.HasSuffix(r.URL.Path, "/held"):
+			close(held)
+			<-release
+			fmt.Fprint(w, prefix+"{}}")
+		default:
+			fmt.Fprint(w, prefix+"{}}")
+		}
+	})
+	cfg.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := (&net.Dialer{}).DialContext(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		open.Add(1)
+		return &closing{c, sync.OnceFunc(func() { open.Add(-1) })}, nil
+	}
+	c, err := member.NewConn(cfg, member.Options{QPS: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		for range c.(backend.ConnWatcher).Watch(t.Context(), []snapshot.ID{settings("a")}) {
+		}
+	}()
+	kubetest.Eventually(t, "a watch", func() bool { return watched.Load() > 0 })
+	answer := make(chan error, 1)
+	go func() {
+		_, err := c.Get(t.Context(), settings("held"))
+		answer <- err
+	}()
+	<-held
+	if _, err := c.Get(t.Context(), settings("a")); err != nil {
+		t.Error(err)
+	}
+	if n := open.Load(); n != 2 {
+		t.Errorf("%d connections, want 2", n)
+	}
+	begun := time.Now()
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	close(release)
+	if err := <-answer; err != nil {
+		t.Errorf("the request under way: %v", err)
+	}
+	kubetest.Eventually(t, "the end of all connections", func() bool { return open.Load() == 0 })
+	if took := time.Since(begun); took > 30*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// closing is a connection that calls a function when it is closed.
+type closing struct {
+	net.Conn
+	closed func()
+}
+
+func (c *closing) Close() error {
+	c.closed()
+	return c.Conn.Close()
 }
 
 // TestT7AClusterIsRecognizedOverEachConnection has an address that leads to another cluster for
