@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,8 +31,13 @@ type appEnv struct {
 	kubeconfig string
 }
 
+// applications is locked while a test has the server for applications.
+var applications sync.Mutex
+
 func newAppEnv(t *testing.T) *appEnv {
 	t.Helper()
+	applications.Lock()
+	t.Cleanup(applications.Unlock)
 	w := &appEnv{newHubEnvOn(t, "applications", 2), filepath.Join(t.TempDir(), "kubeconfig")}
 	if err := manifests.Install(t.Context(), w.server.Config(), manifests.Options{Applications: true, Hub: &manifests.HubOptions{Namespace: w.name + "-hub", User: "the-hub"}}); err != nil {
 		t.Fatal(err)
@@ -184,6 +190,7 @@ func (w *appEnv) told(reason string) error {
 // version has no effect; with a new version the workflow begins again. The workflow is terminated
 // and restarted from a step. The delivered objects are deleted with the application.
 func TestTheApplicationWorkflow(t *testing.T) {
+	t.Parallel()
 	w := newAppEnv(t)
 	first := w.serve("first")
 	w.apply(appObject, "VALUE", "red")
@@ -227,6 +234,7 @@ func TestTheApplicationWorkflow(t *testing.T) {
 // If something is missing, an application does not begin. Its status and an Event list everything
 // that is missing, and it begins once everything exists.
 func TestAnApplicationThatCannotBegin(t *testing.T) {
+	t.Parallel()
 	w := newAppEnv(t)
 	w.serve("hub")
 	w.publish("version1")
@@ -255,6 +263,7 @@ func TestAnApplicationThatCannotBegin(t *testing.T) {
 // An Application and a ResourcePlacement with the same name are two placements. If one is deleted,
 // even before its workflow has begun, the objects of the other stay.
 func TestAnApplicationAndAPlacementOfOneName(t *testing.T) {
+	t.Parallel()
 	w := newAppEnv(t)
 	w.serve("hub")
 	w.apply(appObject, "VALUE", "red")

@@ -106,7 +106,7 @@ func (w *hubEnv) asks(request string) {
 // setting.
 func TestAHubRefusesTheDefinitionsOfAnotherSetting(t *testing.T) {
 	t.Parallel()
-	w := newHubEnvOn(t, "refusing", 0)
+	w := newHubEnvAlone(t, "refusing", 0)
 	refused := func(setting compat.Setting, texts ...string) {
 		t.Helper()
 		cfg := w.config("refused")
@@ -158,7 +158,7 @@ func TestAHubRefusesTheDefinitionsOfAnotherSetting(t *testing.T) {
 // directions.
 func TestASwitchOfTheSettingStartsNothingAndTakesNoOrder(t *testing.T) {
 	t.Parallel()
-	w := newHubEnvOn(t, "switching", 1)
+	w := newHubEnvAlone(t, "switching", 1)
 	run := func(name string) string { return name + "-" + w.name }
 	w.place("v1")
 	w.staged("Approval")
@@ -231,7 +231,7 @@ func TestASwitchOfTheSettingStartsNothingAndTakesNoOrder(t *testing.T) {
 // waits stays so although its state is read as Run.
 func TestDefinitionsThatAreReplacedByHandStartNothing(t *testing.T) {
 	t.Parallel()
-	w := newHubEnvOn(t, "replacing", 1)
+	w := newHubEnvAlone(t, "replacing", 1)
 	replace := func(setting compat.Setting) {
 		t.Helper()
 		all, err := manifests.CRDs(setting)

@@ -14,6 +14,7 @@ import (
 // toleration. The next run releases a member that is leaving. Each time the policy snapshot
 // explains the decision.
 func TestWhatMembersReportDecides(t *testing.T) {
+	t.Parallel()
 	w := newHubEnv(t, 4)
 	small, middle, large, tainted := w.members[0], w.members[1], w.members[2], w.members[3]
 	for m, nodes := range map[*member]int{small: 2, middle: 10, large: 20, tainted: 40} {

@@ -75,9 +75,11 @@ type member struct {
 
 // lanes are the free hub servers; an environment takes one and returns it.
 var lanes = sync.OnceValue(func() chan string {
-	free := make(chan string, 2)
-	free <- "hub"
-	free <- "hub2"
+	names := []string{"hub", "hub2", "hub3"}
+	free := make(chan string, len(names))
+	for _, name := range names {
+		free <- name
+	}
 	return free
 })
 
@@ -89,6 +91,27 @@ func newHubEnv(t *testing.T, n int) *hubEnv {
 	t.Cleanup(func() { lanes() <- server })
 	return newHubEnvOn(t, server, n)
 }
+
+// newHubEnvAlone is [newHubEnv] on servers of its own, which end with the test. It waits for no
+// other test.
+func newHubEnvAlone(t *testing.T, server string, n int) *hubEnv {
+	t.Helper()
+	var w *hubEnv
+	t.Cleanup(func() {
+		if w == nil {
+			return
+		}
+		for _, m := range w.members {
+			_ = m.server.Kill()
+		}
+		_ = w.server.Kill()
+	})
+	w = newHubEnvOn(t, fmt.Sprintf("%s-%d", server, alone.Add(1)), n)
+	return w
+}
+
+// alone counts the environments with servers of their own, so that the names of these differ.
+var alone atomic.Int64
 
 // newHubEnvOn is [newHubEnv] on the hub server of that name, which no other test may use at the
 // same time.

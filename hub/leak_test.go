@@ -16,6 +16,7 @@ import (
 // A hub that loses the lead takes it again when it can. When it is told to end, it ends within
 // seconds, releases the lead, and leaves no goroutine and no watch.
 func TestAHubThatEndsLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
 	w := newHubEnv(t, 2)
 	w.place("v1")
 	w.staged("")

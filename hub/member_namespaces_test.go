@@ -18,6 +18,7 @@ import (
 // until the member has the namespace. If the namespaces are no longer collected, the placed objects
 // stay.
 func TestAResourcePlacementPicksMembersWithItsNamespace(t *testing.T) {
+	t.Parallel()
 	w := newHubEnv(t, 2)
 	with, without := w.members[0], w.members[1]
 	namespace := w.parse(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)

@@ -14,6 +14,7 @@ import (
 // same name, its versions are counted from 0, even if the hub did not see the deletion. If a
 // snapshot still needs a version of the earlier override, the count continues.
 func TestAnOverrideThatIsMadeAgainIsCountedAgain(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		needed bool
 		want   []string

@@ -22,8 +22,12 @@ import (
 // is applied there again.
 func TestAPlacementIsDeletedWhileAMemberIsDown(t *testing.T) {
 	t.Parallel()
-	t.Run("without a controller manager", func(t *testing.T) { deleteWithAMemberDown(t, newHubEnv(t, 2)) })
+	t.Run("without a controller manager", func(t *testing.T) {
+		t.Parallel()
+		deleteWithAMemberDown(t, newHubEnv(t, 2))
+	})
 	t.Run("with one", func(t *testing.T) {
+		t.Parallel()
 		startControllers(t, "hubgc")
 		deleteWithAMemberDown(t, newHubEnvOn(t, "hubgc", 2))
 	})

@@ -24,6 +24,7 @@ import (
 // repeats that for every write. The next hub ends with one rollback, one object and one request, as
 // if no hub had died.
 func TestCrashAtEveryWriteOfTheObjectOfARollback(t *testing.T) {
+	t.Parallel()
 	s := newTakingBack(t)
 	for _, lands := range []bool{false, true} {
 		for at, over := int64(1), false; !over; at++ {

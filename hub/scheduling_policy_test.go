@@ -17,6 +17,7 @@ import (
 // an object in the other. A run of an earlier index brings the latest overrides, because
 // overrides have no index.
 func TestTwoOfFourSpreadOverRegions(t *testing.T) {
+	t.Parallel()
 	w := newHubEnv(t, 4)
 	for i, m := range w.members {
 		w.patch("mc", m.name, fmt.Sprintf(`{"metadata":{"labels":{"region":%q}}}`, regionOf(i)))

@@ -27,6 +27,7 @@ const tenantUser = "tenant"
 // refused with a message that names the object, the field and the remedies. Permitted objects
 // arrive.
 func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
+	t.Parallel()
 	w := newHubEnv(t, 1)
 	w.mayWarn("Forbidden: ") // about the editor's requests
 	const user = "hub-of-tenants"
@@ -72,6 +73,7 @@ func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
 // count. So a ClusterResourcePlacement brings quotas and roles that a placement of the namespace
 // may not bring.
 func TestAnAdministratorsPlacementBringsWhatItsEnvelopesHave(t *testing.T) {
+	t.Parallel()
 	w := newHubEnv(t, 1)
 	m := w.members[0]
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
@@ -118,6 +120,7 @@ func TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo(t *testing.T) {
 // snapshot, with a message that names the kind and the remedies, and removes nothing from members.
 // Once the right is granted, the hub continues.
 func TestAKindThatTheHubMayNotReadIsNamed(t *testing.T) {
+	t.Parallel()
 	w := newHubEnv(t, 1)
 	const user = "hub-of-kinds"
 	m := w.members[0]
