@@ -41,7 +41,7 @@ type Engine struct {
 	failing  failures
 	// forecasts are the forecasters of the runs that were forecast last.
 	forecasts *lru.Cache[forecastKey, *forecaster]
-	lanes     *member.Limiter
+	limiter   *member.Limiter
 	updater   member.Updater
 	// applier is the updater unless the host has its own, and conns are its connections.
 	applier *member.Applier
@@ -54,7 +54,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg.defaults()
-	e := &Engine{cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: member.NewLimiter(cfg.MaxUpdates), forecasts: lru.New[forecastKey, *forecaster](forecastsKept, nil)}
+	e := &Engine{cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), log: cfg.Log, limiter: member.NewLimiter(cfg.MaxUpdates), forecasts: lru.New[forecastKey, *forecaster](forecastsKept, nil)}
 	e.contents = content.New(e.store)
 	e.state = state.New(state.Options{
 		Store: e.store, Contents: e.contents, Inventory: cfg.Inventory, Windows: cfg.Windows, RollbackName: cfg.RollbackName,
@@ -69,7 +69,7 @@ func New(cfg Config) (*Engine, error) {
 		e.conns = member.NewConns(cfg.Dialer, cfg.CallTimeout)
 		e.applier = member.NewApplier(e.conns, e.contents.Load, cfg.Prober, member.Options{
 			Timeout: cfg.CallTimeout, Poll: cfg.Poll, Recheck: min(2*time.Second, cfg.Lease/2),
-			Now: e.state.Now, Held: e.state.Held, Failing: e.failing.note, Rules: cfg.Rules,
+			Now: e.state.Now, LeaseHeld: e.state.LeaseHeld, Failing: e.failing.note, Rules: cfg.Rules,
 			Saw: func(ctx context.Context, found drift.ClusterReport) error { return e.drifts.RecordDrift(ctx, found) },
 		})
 		e.updater = e.applier
@@ -79,7 +79,7 @@ func New(cfg Config) (*Engine, error) {
 		Restrictions: cfg.Restrictions, Updater: cfg.Updater, Updates: updates, Metrics: cfg.Metrics, CallTimeout: cfg.CallTimeout,
 	})
 	e.drifts = driftwatch.New(driftwatch.Options{
-		Store: e.store, State: e.state, Planner: e.planner, Applier: e.applier, Limiter: e.lanes,
+		Store: e.store, State: e.state, Planner: e.planner, Applier: e.applier, Limiter: e.limiter,
 		Name: cfg.Name, Lease: cfg.Lease, Skew: cfg.Skew, CallTimeout: cfg.CallTimeout, Poll: cfg.Poll, Reported: cfg.Reported, Log: cfg.Log,
 	})
 	e.admitter = admission.New(admission.Options{
@@ -102,12 +102,12 @@ func (e *Engine) Start(ctx context.Context) error {
 	var examiner *examine.Examiner
 	if e.applier != nil {
 		examiner = examine.New(examine.Options{
-			Store: e.store, State: e.state, Applier: e.applier, Load: e.contents.Load, Limiter: e.lanes,
+			Store: e.store, State: e.state, Applier: e.applier, Load: e.contents.Load, Limiter: e.limiter,
 			Poll: e.cfg.Poll, Lease: e.cfg.Lease, Queues: e.cfg.Queues, Log: e.log,
 		})
 	}
 	runner.New(runner.Options{
-		Store: e.store, State: e.state, Caps: e.caps, Commands: e.commands, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.lanes,
+		Store: e.store, State: e.state, Caps: e.caps, Commands: e.commands, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.limiter,
 		Authority: e.cfg.Authority, Metrics: e.cfg.Metrics, Examiner: examiner, Queues: e.cfg.Queues, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
 		CallTimeout: e.cfg.CallTimeout, Poll: e.cfg.Poll, Clock: e.cfg.Clock, Log: e.log,
 	}).Run(ctx)

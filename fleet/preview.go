@@ -159,7 +159,7 @@ func (p *Preview) compareAt(ctx context.Context, pos int) ClusterDiff {
 	out := ClusterDiff{ClusterReport: drift.ClusterReport{
 		Placement: p.Plan.Placement, Cluster: c.Name, State: drift.Compared, Revision: p.revisionAt(pos), Observed: p.e.state.Now(),
 	}}
-	leave, err := p.e.lanes.Enter(ctx, c.Name)
+	leave, err := p.e.limiter.Enter(ctx, c.Name)
 	if err == nil {
 		err = p.compare(ctx, placement.Cluster{Name: c.Name, UID: c.UID}, &out)
 		leave(err)

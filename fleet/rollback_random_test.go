@@ -76,7 +76,7 @@ func TestRandomRollbacks(t *testing.T) {
 			if r.IntN(3) == 0 {
 				w.failsAt(broken, before[broken])
 			}
-			reasons := takenBack(t, w, e, broken)
+			reasons := rollBackAll(t, w, e, broken)
 			for c, now := range w.values() {
 				if now != before[c] && !slices.Contains(reasons, c) && !slices.Contains(reasons, "all") {
 					t.Errorf("seed %d: %s has %s, before the run it had %s, and nothing says why", seed, c, now, before[c])
@@ -86,9 +86,9 @@ func TestRandomRollbacks(t *testing.T) {
 	}
 }
 
-// takenBack rolls the run back until nothing is left to do, repairs a cluster after the first
+// rollBackAll rolls the run back until nothing is left to do, repairs a cluster after the first
 // attempt, and returns the names of the clusters that stay unchanged.
-func takenBack(t *testing.T, w *engineEnv, e *fleet.Engine, broken string) (kept []string) {
+func rollBackAll(t *testing.T, w *engineEnv, e *fleet.Engine, broken string) (kept []string) {
 	for try := range 4 {
 		time.Sleep(time.Hour)
 		b := must(e.Run("forth").RollbackStatus(t.Context()))(t)

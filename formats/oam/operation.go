@@ -24,9 +24,9 @@ type Operation struct {
 var (
 	ErrNotRunning = errors.New("the workflow in application is not running")
 	ErrNotFailed  = errors.New("can not restart from a non-failed step")
-	// ErrTakenBack belongs to Slipway: the run was rolled back, so earlier steps do not hold any
+	// ErrRolledBack belongs to Slipway: the run was rolled back, so earlier steps do not hold any
 	// more.
-	ErrTakenBack = errors.New("can not restart from a step, because the workflow is rolled back: restart it from the first step")
+	ErrRolledBack = errors.New("can not restart from a step, because the workflow is rolled back: restart it from the first step")
 )
 
 func errTerminated(verb string) error { return fmt.Errorf("can not %s a terminated workflow", verb) }
@@ -123,7 +123,7 @@ func (rec Record) Restart(step string, nth int) (Release, Operation, error) {
 	status := newWalk(rec).status()
 	switch at, ok := status.find(step); {
 	case rec.Run.Form(runstate.Key{}).RollbackRequest != nil:
-		return Release{}, Operation{}, ErrTakenBack
+		return Release{}, Operation{}, ErrRolledBack
 	case !ok:
 		return Release{}, Operation{}, fmt.Errorf("failed step %s not found", step)
 	case at.Phase != PhaseFailed:

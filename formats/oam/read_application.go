@@ -17,7 +17,7 @@ func application(d *document) Application {
 		"apiVersion": yamldoc.Ignore, "kind": yamldoc.Ignore, "status": yamldoc.Ignore,
 		"metadata": func(v value) {
 			metadata(v, func(m map[string]string) { app.PublishVersion = m[PublishVersionAnnotation] })
-			app.Rollback = takenBack(v)
+			app.Rollback = rollbackPolicy(v)
 		},
 		"spec": func(v value) { applicationSpec(v, &app) },
 	}, "metadata", "spec")

@@ -7,9 +7,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// takenBack reads the annotation for a rollback, nil if it is absent. It reports problems in it
+// rollbackPolicy reads the annotation for a rollback, nil if it is absent. It reports problems in it
 // at its line.
-func takenBack(v value) *stages.RollbackPolicy {
+func rollbackPolicy(v value) *stages.RollbackPolicy {
 	annotations, _ := v.Get("annotations")
 	at, ok := annotations.Get(RollbackAnnotation)
 	if !ok || !at.IsString() {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-const takenBack = `
+const rolledBackScenario = `
 clusters: [{name: c1, had: v3}, {name: c2, new: true}]
 count: {prefix: d, n: 2, had: v4}
 strategy: {stages: [{name: all, labelSelector: {}}]}
@@ -28,7 +28,7 @@ commands: [{at: 1m, do: rollback, by: ann, reason: slow}]
 
 // The rollback of a scenario is in the strategy and in the environment.
 func TestRollback(t *testing.T) {
-	s := read(t, takenBack)
+	s := read(t, rolledBackScenario)
 	want := &stages.RollbackPolicy{
 		Causes: []stages.RollbackCause{stages.OnCommand}, New: stages.LeaveNew,
 		Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}}, Expires: metav1.Duration{Duration: time.Hour}},

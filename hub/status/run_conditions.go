@@ -241,12 +241,12 @@ func (p *runBuilder) ended() []metav1.Condition {
 	}
 	return []metav1.Condition{
 		p.isFalse(api.ConditionProgressing, reason, message, p.Run.Ended),
-		p.isFalse(api.ConditionSucceeded, reason, p.Run.Reason+p.takenBack(), p.Run.Ended),
+		p.isFalse(api.ConditionSucceeded, reason, p.Run.Reason+p.rollbackText(), p.Run.Ended),
 	}
 }
 
-// takenBack returns the text about the requested rollback of the run; empty if there is none.
-func (p *runBuilder) takenBack() string {
+// rollbackText returns the text about the requested rollback of the run; empty if there is none.
+func (p *runBuilder) rollbackText() string {
 	u := p.Run.Form(runstate.Key{}).RollbackRequest
 	if u == nil {
 		return ""

@@ -71,9 +71,9 @@ func (d *draft) free(f *runstate.InFlight) {
 	d.r.form.InFlight = d.r.form.InFlight[:n]
 }
 
-// doubt interrupts the soak of a cluster whose state is unknown: time alone must not complete it.
+// interruptSoak interrupts the soak of a cluster whose state is unknown: time alone must not complete it.
 // The soak continues once the cluster is proven healthy again.
-func (d *draft) doubt(f *runstate.InFlight) {
+func (d *draft) interruptSoak(f *runstate.InFlight) {
 	if f.Phase == stages.Soaking || f.Phase == stages.Measuring {
 		f.Phase = stages.Settling
 		d.changed = true

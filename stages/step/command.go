@@ -102,7 +102,7 @@ func (c commands) resume(cmd stages.Command) bool {
 	c.eachInFlight(func(f *runstate.InFlight) {
 		f.Started = c.now
 		if parked {
-			c.doubt(f)
+			c.interruptSoak(f)
 		}
 	})
 	for i := range c.r.form.Waiting {

@@ -237,7 +237,7 @@ func Explain(p *stages.Plan, r *Run, cluster string) (stages.Explanation, error)
 		if e.Reason == "" {
 			e.Reason = "the reason is in the run's journal, in the event of the cluster"
 		}
-		if r.IsTouched(pos, e.State) {
+		if r.MayHaveChanged(pos, e.State) {
 			e.Reason += r.form.RollbackRequest.Sentence()
 		}
 	case stages.Completed:

@@ -52,7 +52,7 @@ func (ob observer) observe(o *stages.Observation) {
 	case o.Skipped && !f.Sent:
 		ob.leave(f, stages.Skipped, o.Message)
 	case o.Unreachable, o.Skipped:
-		ob.doubt(f)
+		ob.interruptSoak(f)
 		ob.note(f, o.Message)
 	case o.Failed:
 		ob.attemptFailed(f, o)

@@ -177,7 +177,7 @@ func inverseOf(p *stages.Plan, r *Run, previous map[string]stages.Previous) (*st
 	var changed []inverse.Changed
 	clusters := newLookup(p, r)
 	for pos := range p.Clusters {
-		if state := clusters.State(pos); r.IsTouched(pos, state) {
+		if state := clusters.State(pos); r.MayHaveChanged(pos, state) {
 			x := runstate.UnsuccessfulAt(r.form.Unsuccessful, pos)
 			changed = append(changed, inverse.Changed{Pos: pos, State: state, Gone: x != nil && x.Gone})
 		}

@@ -117,8 +117,8 @@ func (l lookup) State(pos int) stages.State {
 	return stages.NotStarted
 }
 
-// IsTouched reports whether the run may have changed the cluster at pos.
-func (r *Run) IsTouched(pos int, state stages.State) bool {
+// MayHaveChanged reports whether the run may have changed the cluster at pos.
+func (r *Run) MayHaveChanged(pos int, state stages.State) bool {
 	switch state {
 	case stages.Completed, stages.Failed:
 		return true

@@ -49,7 +49,7 @@ func step(p *stages.Plan, r Run, in stages.Input) Ready {
 	clusters := observer{control: run, start: start}
 	turns := course{control: run, start: start, blocked: in.Blocked}
 	if in.Unwatched {
-		d.eachInFlight(d.doubt)
+		d.eachInFlight(d.interruptSoak)
 	}
 	if in.NewCalendar {
 		start.recheck()

@@ -66,13 +66,13 @@ func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, 
 	if !apierrors.IsConflict(refusal) && !apierrors.IsAlreadyExists(refusal) && !apierrors.IsNotFound(refusal) {
 		return "", refusal
 	}
-	repeated := sent.doubtful.Load() // reading the record is no send of the write
+	repeated := sent.unknown.Load() // reading the record is no send of the write
 	now, err := s.api.get(ctx, secret.Name)
 	switch {
 	case err == nil && now.Annotations[writeAnnotation] == secret.Annotations[writeAnnotation]:
 		return revisionOf(now), nil
 	case repeated:
-		return "", inDoubt(refusal)
+		return "", outcomeUnknown(refusal)
 	case apierrors.IsAlreadyExists(refusal):
 		return "", refusal // the record existed, although it may be deleted now
 	case isAsDemanded(secret, now, err):
@@ -114,21 +114,21 @@ func (s *Store) remove(ctx context.Context, key string, prev backend.Revision) e
 	defer cancel()
 	ctx, sent := withSends(ctx)
 	err = s.api.remove(ctx, recordName(key), resourceVersion, uid)
-	if (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && sent.doubtful.Load() {
-		return inDoubt(err)
+	if (apierrors.IsNotFound(err) || apierrors.IsConflict(err)) && sent.unknown.Load() {
+		return outcomeUnknown(err)
 	}
 	return err
 }
 
-// inDoubt turns a refusal into an error of no kind.
-func inDoubt(refusal error) error {
+// outcomeUnknown turns a refusal into an error of no kind.
+func outcomeUnknown(refusal error) error {
 	return fmt.Errorf("it may have happened: the request was repeated and then refused (%s)", api.Describe(true, refusal))
 }
 
 // sends records the outcome of the sends of one request.
 type sends struct {
-	// doubtful reports whether the server may have carried the request out without confirming it.
-	doubtful atomic.Bool
+	// unknown reports whether the server may have carried the request out without confirming it.
+	unknown atomic.Bool
 }
 
 type sendsKey struct{}
@@ -143,7 +143,7 @@ func countSends(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)
 		if s, ok := r.Context().Value(sendsKey{}).(*sends); ok && (err != nil || resp.StatusCode >= http.StatusInternalServerError) {
-			s.doubtful.Store(true)
+			s.unknown.Store(true)
 		}
 		return resp, err
 	})

@@ -29,7 +29,7 @@ func (ad *Admitter) RequestRollback(ctx context.Context, s *state.RunStatus, u s
 			return nil
 		},
 	})
-	return out.State.TakenBackBy(run.UID), err
+	return out.State.RolledBackBy(run.UID), err
 }
 
 // continueRollback takes one step of the planning of a rollback. Any engine may call it at any

@@ -55,9 +55,9 @@ func (b *Balancer) relies() time.Duration { return b.o.Lease * 2 / 3 }
 // the monotonic clock may stand still while the machine is suspended.
 func isAfter(a, b time.Time) bool { return !a.Before(b) || !a.Round(0).Before(b.Round(0)) }
 
-// HeldUntil returns until when the session of another engine extends the lease in the record
+// LeasedUntil returns until when the session of another engine extends the lease in the record
 // leased, or the zero time if it does not.
-func (b *Balancer) HeldUntil(ctx context.Context, holder, leased string) (time.Time, error) {
+func (b *Balancer) LeasedUntil(ctx context.Context, holder, leased string) (time.Time, error) {
 	key := record.EngineKey(holder)
 	stored, err := b.o.Store.Get(ctx, key)
 	if errors.Is(err, backend.ErrNotFound) {

@@ -54,7 +54,7 @@ func start(t *testing.T, store backend.Store, name string) *engine {
 // it.
 func heldFor(t *testing.T, b *balance.Balancer, holder, run string) time.Duration {
 	t.Helper()
-	until, err := b.HeldUntil(t.Context(), holder, run)
+	until, err := b.LeasedUntil(t.Context(), holder, run)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,9 +37,9 @@ type Sessions interface {
 	// Covers reports whether the session of this engine extends the lease in the record of a key,
 	// without interruption since the lease was saved.
 	Covers(key string, saved time.Time) bool
-	// HeldUntil returns until when the session of another engine extends a lease, or the zero time if
+	// LeasedUntil returns until when the session of another engine extends a lease, or the zero time if
 	// it does not.
-	HeldUntil(ctx context.Context, holder, leased string) (time.Time, error)
+	LeasedUntil(ctx context.Context, holder, leased string) (time.Time, error)
 	// Wake makes the session of this engine begin.
 	Wake()
 }
@@ -160,7 +160,7 @@ func (w *placementWatch) free(ctx context.Context, now *record.WatchLease, rev b
 	if !r.state.Now().After(now.Until.Time().Add(r.cfg.Skew)) && time.Since(l.since) <= r.cfg.Lease+r.cfg.Skew {
 		return false, nil
 	}
-	until, err := w.r.sessions.HeldUntil(ctx, now.Holder, record.WatchKey(w.name))
+	until, err := w.r.sessions.LeasedUntil(ctx, now.Holder, record.WatchKey(w.name))
 	return err == nil && time.Now().After(until), err
 }
 

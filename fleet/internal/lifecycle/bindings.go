@@ -156,10 +156,10 @@ func (b Bindings) take(r *Result, planned map[string]bool) (changed bool) {
 	return changed
 }
 
-// doubt records that the clusters of a deleted run may have parts of its snapshot, and reports
+// markAttempted records that the clusters of a deleted run may have parts of its snapshot, and reports
 // whether that changes anything. Clusters that the run should have cleaned keep their bindings,
 // because it is not certain that they are clean.
-func (b Bindings) doubt(r *Result) (changed bool) {
+func (b Bindings) markAttempted(r *Result) (changed bool) {
 	for i := range r.Clusters {
 		if c := &r.Clusters[i]; c.Index != None && c.Got != Untouched {
 			changed = b.attempt(c.Cluster, c.Index) || changed
@@ -168,8 +168,8 @@ func (b Bindings) doubt(r *Result) (changed bool) {
 	return changed
 }
 
-// doubtAll records that each cluster with a binding may have parts of the snapshot with this index.
-func (b Bindings) doubtAll(index int) {
+// markAllAttempted records that each cluster with a binding may have parts of the snapshot with this index.
+func (b Bindings) markAllAttempted(index int) {
 	for name := range b {
 		b.attempt(name, index)
 	}
@@ -234,9 +234,9 @@ type Result struct {
 	// Complete reports whether every cluster of the plan that is still in the inventory has the
 	// content of the plan.
 	Complete bool
-	// TakesBack is the name of the run that this run rolls back. NoRollback reports whether the
+	// RollsBack is the name of the run that this run rolls back. NoRollback reports whether the
 	// strategy lacks a rollback, so that this run cannot be rolled back.
-	TakesBack  string
+	RollsBack  string
 	NoRollback bool
 	// RollbackRequest is the request to roll the run back, nil if there is none.
 	RollbackRequest *stages.RollbackRequest
@@ -258,7 +258,7 @@ type Result struct {
 func ResultOf(p *stages.Plan, r *step.Run) Result {
 	out := Result{Index: p.Index, NoRollback: p.Strategy.Rollback == nil, Clusters: make([]Reached, len(p.Clusters))}
 	if p.Rollback != nil {
-		out.TakesBack = p.Rollback.Run
+		out.RollsBack = p.Rollback.Run
 	}
 	for pos := range p.Clusters {
 		c := &p.Clusters[pos]
@@ -280,7 +280,7 @@ func ResultOf(p *stages.Plan, r *step.Run) Result {
 			out.Clusters[pos].Got = Applied
 		default:
 		}
-		if r.IsTouched(pos, state) {
+		if r.MayHaveChanged(pos, state) {
 			out.Changed++
 		}
 	}

@@ -103,11 +103,11 @@ func TestWhatClustersMayHave(t *testing.T) {
 			"done": got, "failed": got, "flying": got, "gone": got, "unreached": got,
 			"leaver": {None, None, "", 0}, "stuck": was, "other": {2, 2, "", 1},
 		}, []int{2, 3, 5, 7}},
-		"deleted": {func(r Bindings) bool { return r.doubt(result(plan, held)) }, Bindings{
+		"deleted": {func(r Bindings) bool { return r.markAttempted(result(plan, held)) }, Bindings{
 			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": was,
 			"leaver": was, "stuck": was, "other": {2, 2, "", 1},
 		}, []int{2, 3, 5, 7}},
-		"deleted, and its record cannot be read": {func(r Bindings) bool { return r.doubt(result(plan, nil)) }, Bindings{
+		"deleted, and its record cannot be read": {func(r Bindings) bool { return r.markAttempted(result(plan, nil)) }, Bindings{
 			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": maybe,
 			"leaver": was, "stuck": was, "other": {2, 2, "", 1},
 		}, []int{2, 3, 5, 7}},
@@ -138,7 +138,7 @@ func TestWhatClustersMayHave(t *testing.T) {
 	if r.take(result(plan, quiet), nil) || len(r) != 1 {
 		t.Errorf("a run that brought what there was changes the bindings: %v", r)
 	}
-	if r.doubtAll(8); r["done"] != (Binding{7, 8, "rev", 4}) {
+	if r.markAllAttempted(8); r["done"] != (Binding{7, 8, "rev", 4}) {
 		t.Errorf("in doubt: %v", r)
 	}
 }

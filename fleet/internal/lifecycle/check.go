@@ -128,7 +128,7 @@ func (s *State) wrongRollback() string {
 		switch {
 		case b.UID == "" || b.Bindings.Generation > s.Bindings.Generation:
 			return fmt.Sprintf("before run %s the bindings were generation %d, and are %d", b.Run, b.Bindings.Generation, s.Bindings.Generation)
-		case s.entry(b.UID) == nil && s.TakenBackBy(b.UID) == "":
+		case s.entry(b.UID) == nil && s.RolledBackBy(b.UID) == "":
 			return fmt.Sprintf("what the clusters had before run %s is kept, which is not known", b.Run)
 		}
 	}

@@ -64,7 +64,7 @@ func (r *record) ended() bool {
 func (r *record) result() Result {
 	out := Result{
 		State: r.state, Attempt: r.attempt, Index: r.Index, Clusters: slices.Clone(r.clusters), Started: r.started, Complete: r.state == stages.Completed,
-		TakesBack: r.back, NoRollback: r.noBack, RollbackRequest: r.request, Whole: !r.catchUp && r.back == "", Final: r.Run == deletionRun, RollbackName: r.Run + "-rollback",
+		RollsBack: r.back, NoRollback: r.noBack, RollbackRequest: r.request, Whole: !r.catchUp && r.back == "", Final: r.Run == deletionRun, RollbackName: r.Run + "-rollback",
 	}
 	for _, c := range r.clusters {
 		if c.Got == Applied || c.Got == Attempted {

@@ -202,7 +202,7 @@ func (l *life) take(r *record) {
 
 func (l *life) deleteRun() {
 	s := l.state()
-	r := l.some(func(r *record) bool { return s.TakenBackBy(r.UID) != "" })
+	r := l.some(func(r *record) bool { return s.RolledBackBy(r.UID) != "" })
 	if r == nil {
 		r = l.some(all)
 	}

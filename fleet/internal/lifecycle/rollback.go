@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RollbackRequested asks to roll back a run that has ended. [State.TakenBackBy] of the outcome is
+// RollbackRequested asks to roll back a run that has ended. [State.RolledBackBy] of the outcome is
 // the run that does so. If a rollback is impossible, the error is ErrRefused.
 type RollbackRequested struct {
 	Entry
@@ -20,7 +20,7 @@ type RollbackRequested struct {
 }
 
 func (in RollbackRequested) advance(m *machine) error {
-	if m.TakenBackBy(in.UID) != "" {
+	if m.RolledBackBy(in.UID) != "" {
 		return errUnchanged
 	}
 	if err := m.clearWay(); err != nil {
@@ -84,9 +84,9 @@ func (in RollbackAbandoned) advance(m *machine) error {
 	return nil
 }
 
-// TakenBackBy returns the name of the pending or unfinished run that rolls back the run with this
+// RolledBackBy returns the name of the pending or unfinished run that rolls back the run with this
 // UID, or "".
-func (s *State) TakenBackBy(uid string) string {
+func (s *State) RolledBackBy(uid string) string {
 	if s.Rollback != nil && s.Rollback.Of == uid {
 		return s.Rollback.Run
 	}
@@ -129,8 +129,8 @@ func OtherBase(run string) string {
 // rollbackRefusal returns the reason why a run that has ended cannot be rolled back, or "".
 func (s *State) rollbackRefusal(uid string, r *Result) string {
 	switch {
-	case r.TakesBack != "":
-		return "it rolls back run " + r.TakesBack + " itself: roll that run back once more, or " + rollOut
+	case r.RollsBack != "":
+		return "it rolls back run " + r.RollsBack + " itself: roll that run back once more, or " + rollOut
 	case r.NoRollback:
 		return "its strategy has no rollback: " + rollOut
 	case s.Deleting != nil:
@@ -198,7 +198,7 @@ func (m *machine) note(uid, by, kept string) {
 // repeated.
 func (m *machine) rebase(uid, name string, r *Result, before Generation, inUse []int) {
 	switch {
-	case !r.Started || r.TakesBack != "":
+	case !r.Started || r.RollsBack != "":
 	case r.NoRollback || r.Final:
 		m.Base = nil
 	case m.Base != nil && m.Base.UID == uid: // the run was retried
@@ -220,7 +220,7 @@ func (s *State) BaseOf(uid, name string, before Generation, inUse []int) *Base {
 // longer be rolled back. They are kept until an unfinished rollback of it has ended, because that
 // run needs the snapshots.
 func (m *machine) settleBase() {
-	if m.Base != nil && m.entry(m.Base.UID) == nil && m.TakenBackBy(m.Base.UID) == "" {
+	if m.Base != nil && m.entry(m.Base.UID) == nil && m.RolledBackBy(m.Base.UID) == "" {
 		m.Base = nil
 	}
 }

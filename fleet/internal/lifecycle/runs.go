@@ -147,10 +147,10 @@ func (in RunDeleted) advance(m *machine) error {
 		return nil
 	}
 	known := Entry{UID: r.UID, Run: r.Name, Index: r.Index}
-	doubtful := in.Started && r.Ended == ""
+	attempted := in.Started && r.Ended == ""
 	m.drop(func(r *Run) bool { return r.UID == in.UID })
-	if doubtful {
-		if err := m.leftBehind(known); err != nil {
+	if attempted {
+		if err := m.markUnfinished(known); err != nil {
 			return err
 		}
 	}
@@ -178,10 +178,10 @@ func (in RunAbandoned) advance(m *machine) error {
 	return nil
 }
 
-// leftBehind records that clusters may have the snapshot of a run that was deleted before it ended.
+// markUnfinished records that clusters may have the snapshot of a run that was deleted before it ended.
 // The bindings from before that run are unknown from then on, so no run can be rolled back to them.
-func (m *machine) leftBehind(e Entry) error {
-	if m.Base != nil && m.TakenBackBy(m.Base.UID) == "" {
+func (m *machine) markUnfinished(e Entry) error {
+	if m.Base != nil && m.RolledBackBy(m.Base.UID) == "" {
 		m.Base = nil
 	}
 	bindings, err := m.bound()
@@ -199,8 +199,8 @@ func (m *machine) leftBehind(e Entry) error {
 		return err
 	}
 	if r == nil {
-		bindings.doubtAll(e.Index)
-	} else if !bindings.doubt(r) {
+		bindings.markAllAttempted(e.Index)
+	} else if !bindings.markAttempted(r) {
 		return nil
 	}
 	m.rebind()

@@ -275,7 +275,7 @@ func equalIntFloat(i int64, f float64) bool {
 // cluster, and the objects whose creation was not answered before, see session.ofOne. A leader that
 // lost its lease without a pause creates objects for Options.Recheck at most. The newer leader
 // finds such an object: if it wants the object, it updates it. If not, it lists the object as
-// doubtful, and removes it at its next read: see ledger.Doubtful.
+// suspect, and removes it at its next read: see ledger.Suspects.
 //
 // Second, a leader may set its mark after it was replaced and before it wrote the ledger, although
 // the leader that it wanted to follow has closed the ledger since. The mark changes nothing but the
@@ -286,26 +286,26 @@ func equalIntFloat(i int64, f float64) bool {
 // remains.
 type mark struct {
 	epoch int64
-	// touch is the ledger's number of the takeover. It orders leaders of the same epoch, because one
+	// generation is the ledger's number of the takeover. It orders leaders of the same epoch, because one
 	// run may hand a cluster to the next.
-	touch int64
+	generation int64
 	// ledger is the uid of the ledger that is taken over. The mark has no meaning for another ledger:
 	// either the object was copied, or the ledger was deleted and created again.
 	ledger string
 }
 
 // String returns the value of the annotation.
-func (m mark) String() string { return fmt.Sprintf("%d.%d.%s", m.epoch, m.touch, m.ledger) }
+func (m mark) String() string { return fmt.Sprintf("%d.%d.%s", m.epoch, m.generation, m.ledger) }
 
 // markOn returns the mark that a takeover for the placement left on an object, or the zero mark if
 // there is none or it is malformed.
 func markOn(obj *unstructured.Unstructured, placement string) mark {
 	epoch, rest, _ := strings.Cut(annotation(obj, epochMark+placement), ".")
-	touch, ledger, _ := strings.Cut(rest, ".")
+	generation, ledger, _ := strings.Cut(rest, ".")
 	m := mark{ledger: ledger}
 	var errs [2]error
 	m.epoch, errs[0] = strconv.ParseInt(epoch, 10, 64)
-	m.touch, errs[1] = strconv.ParseInt(touch, 10, 64)
+	m.generation, errs[1] = strconv.ParseInt(generation, 10, 64)
 	if errors.Join(errs[:]...) != nil {
 		return mark{}
 	}

@@ -22,10 +22,10 @@ type Options struct {
 	Recheck time.Duration
 	// Now is the engine's clock; default time.Now.
 	Now func() time.Time
-	// Held returns an error if the run no longer holds the assignment according to the store; nil
+	// LeaseHeld returns an error if the run no longer holds the assignment according to the store; nil
 	// means that it always does. It is called after the write of a ledger that proved no revision
 	// before.
-	Held func(context.Context, Assignment) error
+	LeaseHeld func(context.Context, Assignment) error
 	// Saw records the differences that remain after an update, if the strategy asks for that; it may
 	// be nil.
 	Saw func(context.Context, drift.ClusterReport) error
@@ -38,18 +38,18 @@ type Options struct {
 
 // Applier applies the objects of revisions. It is a [Watcher].
 type Applier struct {
-	conns    *Conns
-	load     Loader
-	probes   probes
-	poll     time.Duration
-	recheck  time.Duration
-	compiler compiler
-	tries    failureCounts
-	now      func() time.Time
-	held     func(context.Context, Assignment) error
-	saw      func(context.Context, drift.ClusterReport) error
-	noted    func(a *Assignment, proven bool, objects []apply.FailingObject)
-	rules    snapshot.Rules
+	conns     *Conns
+	load      Loader
+	probes    probes
+	poll      time.Duration
+	recheck   time.Duration
+	compiler  compiler
+	tries     failureCounts
+	now       func() time.Time
+	leaseHeld func(context.Context, Assignment) error
+	saw       func(context.Context, drift.ClusterReport) error
+	noted     func(a *Assignment, proven bool, objects []apply.FailingObject)
+	rules     snapshot.Rules
 }
 
 // NewApplier returns an applier that uses the connections and takes revisions from load. A nil
@@ -57,13 +57,13 @@ type Applier struct {
 func NewApplier(conns *Conns, load Loader, prober health.Prober, o Options) *Applier {
 	u := &Applier{
 		conns: conns, load: load, poll: o.Poll, recheck: o.Recheck, compiler: newCompiler(), tries: newFailureCounts(),
-		probes: probes{prober, conns.guard}, now: o.Now, saw: o.Saw, held: o.Held, noted: o.Failing, rules: o.Rules,
+		probes: probes{prober, conns.guard}, now: o.Now, saw: o.Saw, leaseHeld: o.LeaseHeld, noted: o.Failing, rules: o.Rules,
 	}
 	if u.now == nil {
 		u.now = time.Now
 	}
-	if u.held == nil {
-		u.held = func(context.Context, Assignment) error { return nil }
+	if u.leaseHeld == nil {
+		u.leaseHeld = func(context.Context, Assignment) error { return nil }
 	}
 	if u.saw == nil {
 		u.saw = func(context.Context, drift.ClusterReport) error { return nil }

@@ -23,7 +23,7 @@ import (
 // or failed, later phases wait as well. An object in an envelope that no cluster gets is a problem
 // like a refused object, so that the cluster does not complete.
 func (w *work) applyAll(ctx context.Context) error {
-	w.problems = append(w.problems, w.rev.leftOut()...)
+	w.problems = append(w.problems, w.rev.unplacedProblems()...)
 	w.definitions = definitionsOf(w.targets)
 	w.servers = &servers{
 		targets: w.targets, definitions: w.definitions, apis: apiServicesOf(w.targets), earlier: map[snapshot.Phase]*healthOf{},
@@ -45,7 +45,7 @@ func (w *work) applyAll(ctx context.Context) error {
 		err := w.applyDefined(ctx, t)
 		switch {
 		case err == nil:
-			w.served = w.served || t.problem == nil && t.held == nil
+			w.served = w.served || t.problem == nil && t.heldBack == nil
 		case errors.Is(err, backend.ErrNotFound):
 			w.refused(t, &MissingNamespaceError{fmt.Errorf("%s: namespace %s is missing on the cluster: select it too, or create it there: %v: %w", t.id, t.id.Namespace, err, backend.ErrPermanent)})
 		case errors.Is(err, backend.ErrPermanent):
@@ -67,7 +67,7 @@ func (w *work) applyDefined(ctx context.Context, t *target) error {
 	if ok, err := w.defined(ctx, t); !ok {
 		return err
 	}
-	if !w.servers.need(t) || t.held != nil || t.ended != "" || t.live != nil && t.asDesired(&w.a) {
+	if !w.servers.need(t) || t.heldBack != nil || t.ended != "" || t.live != nil && t.asDesired(&w.a) {
 		return w.apply(ctx, t)
 	}
 	before, err := w.servers.waitFor(ctx, t)
@@ -86,7 +86,7 @@ func (w *work) applyDefined(ctx context.Context, t *target) error {
 func (w *work) apply(ctx context.Context, t *target) error {
 	for range rounds {
 		switch {
-		case t.held != nil, t.ended != "":
+		case t.heldBack != nil, t.ended != "":
 			return t.unmarked
 		case t.live != nil && isTerminating(t.live):
 			w.await(t, fmt.Sprintf("%s is being deleted; it is applied again once it is gone", t.id))
@@ -106,12 +106,12 @@ func (w *work) apply(ctx context.Context, t *target) error {
 		live, err := w.writeTarget(ctx, t)
 		if err == nil {
 			t.applied, t.before, t.live = true, t.live, live
-			return w.recordBegun(ctx, t, w.intended)
+			return w.recordBegun(ctx, t, w.openLedgerEntries)
 		}
 		if !errors.Is(err, backend.ErrConflict) {
 			return err
 		}
-		if err := w.lookAgain(ctx, t); err != nil {
+		if err := w.readAgain(ctx, t); err != nil {
 			return err
 		}
 		w.holdBack(ctx, t)
@@ -157,7 +157,7 @@ func (s *servers) healthBefore(ctx context.Context, phase snapshot.Phase) (*heal
 	}
 	out := &healthOf{}
 	for _, t := range s.targets {
-		if t.want == nil || t.phase >= phase || t.held != nil {
+		if t.want == nil || t.phase >= phase || t.heldBack != nil {
 			continue
 		}
 		h := health.Status{Message: "it is not applied"}
@@ -188,10 +188,10 @@ func (w *work) unblock(ctx context.Context) error {
 	}
 	before := w.servers.earlier[snapshot.Admission]
 	for _, t := range w.targets {
-		if t.want != nil || t.phase != snapshot.Admission || w.stays(t) || !blocks(t.live, before.sick) {
+		if t.want != nil || t.phase != snapshot.Admission || w.removalPostponed(t) || !blocks(t.live, before.sick) {
 			continue
 		}
-		if _, err := w.leaves(ctx, t); err != nil {
+		if _, err := w.deleteOrRelease(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -236,7 +236,7 @@ func blocks(live *unstructured.Unstructured, sick []*target) bool {
 // writeTarget applies an object as the strategy demands.
 func (s *session) writeTarget(ctx context.Context, t *target) (live *unstructured.Unstructured, err error) {
 	o := s.applyOptions(t)
-	live, t.left, err = applyAs(&s.a.Strategy, t.desired(&s.a), func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live, t.dropped, err = applyAs(&s.a.Strategy, t.desired(&s.a), func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 		return s.write(ctx, obj, o)
 	})
 	return live, err
@@ -245,7 +245,7 @@ func (s *session) writeTarget(ctx context.Context, t *target) (live *unstructure
 // applyAs applies an object, for real or as a dry run, through write. With apply.ClientSide it
 // drops the parts that kubectl accepts and the API server refuses, and returns their paths, see
 // package lenient.
-func applyAs(s *apply.Strategy, obj *unstructured.Unstructured, write func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (live *unstructured.Unstructured, left []string, err error) {
+func applyAs(s *apply.Strategy, obj *unstructured.Unstructured, write func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (live *unstructured.Unstructured, dropped []string, err error) {
 	if s.Type != apply.ClientSide {
 		live, err = write(obj)
 		return live, nil, err
@@ -260,10 +260,10 @@ func alteredOf(targets []*target) string {
 	const mostObjects, mostParts = 2, 2
 	var texts []string
 	for _, t := range targets {
-		if len(t.left) == 0 {
+		if len(t.dropped) == 0 {
 			continue
 		}
-		parts := slices.Sorted(slices.Values(t.left))
+		parts := slices.Sorted(slices.Values(t.dropped))
 		if more := len(parts) - mostParts; more > 0 {
 			parts = append(parts[:mostParts], fmt.Sprintf("and %d more", more))
 		}
@@ -283,7 +283,7 @@ func alteredOf(targets []*target) string {
 // removes fields that the hub dropped. This does not happen if the strategy respects other owners.
 func (s *session) applyOptions(t *target) backend.ApplyOptions {
 	o := backend.ApplyOptions{
-		Manager: manager(s.a.Placement), Precondition: t.asLooked(), RefuseConflicts: s.a.Strategy.RefuseConflicts,
+		Manager: manager(s.a.Placement), Precondition: t.precondition(), RefuseConflicts: s.a.Strategy.RefuseConflicts,
 	}
 	if !o.RefuseConflicts {
 		o.Owners = drift.TakeOver(t.live, o.Manager, s.a.Strategy.Ignore)

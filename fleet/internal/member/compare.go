@@ -84,7 +84,7 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (drift.ClusterRepor
 		}
 	}
 	out.Revision = x.Revision.Digest
-	for _, problem := range x.Revision.leftOut() {
+	for _, problem := range x.Revision.unplacedProblems() {
 		out.Problems = append(out.Problems, guard.Clip(problem.Error()))
 	}
 	targets := targetsOf(x.Revision, l.ledger)

@@ -25,8 +25,8 @@ func (w *work) hold(ctx context.Context) {
 }
 
 func (w *work) holdBack(ctx context.Context, t *target) {
-	t.held = w.holding(ctx, t)
-	w.holds = w.holds || t.held != nil
+	t.heldBack = w.holding(ctx, t)
+	w.holds = w.holds || t.heldBack != nil
 }
 
 // holding returns why an object must not be applied, or nil if it may be.
@@ -75,8 +75,8 @@ func (w *work) hasBeenApplied(ctx context.Context, t *target) (bool, error) {
 	}), nil
 }
 
-// stays reports whether the removal of an object is postponed because some object is held.
-func (w *work) stays(t *target) bool { return w.holds && t.want == nil && t.listed }
+// removalPostponed reports whether the removal of an object is postponed because some object is held.
+func (w *work) removalPostponed(t *target) bool { return w.holds && t.want == nil && t.listed }
 
 // keepsOut returns why an object that existed before must not be taken over, or nil if it may be.
 func (w *work) keepsOut(ctx context.Context, t *target) error {
@@ -156,8 +156,8 @@ func (w *work) heldBack() error {
 	}
 	var all []error
 	for _, t := range w.targets {
-		if t.held != nil {
-			all = append(all, t.held)
+		if t.heldBack != nil {
+			all = append(all, t.heldBack)
 		}
 	}
 	return JoinProblems(all)

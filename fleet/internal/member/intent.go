@@ -17,13 +17,13 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// intended returns the objects of the open ledger: the desired objects, and the objects that may
+// openLedgerEntries returns the objects of the open ledger: the desired objects, and the objects that may
 // still be on the cluster.
-func (w *work) intended() []ledgerObject {
+func (w *work) openLedgerEntries() []ledgerObject {
 	var out []ledgerObject
 	for _, t := range w.targets {
 		switch {
-		case t.want != nil && !t.unread && (t.held == nil || owned(t, w.a.Placement)):
+		case t.want != nil && !t.unread && (t.heldBack == nil || owned(t, w.a.Placement)):
 			out = append(out, w.entryOf(t))
 		case t.listed:
 			out = append(out, t.recorded())
@@ -32,15 +32,15 @@ func (w *work) intended() []ledgerObject {
 	return out
 }
 
-// applied returns the objects of the closed ledger. Objects that were not taken over are not among
+// closedLedgerEntries returns the objects of the closed ledger. Objects that were not taken over are not among
 // them. Undesired objects stay in the ledger while an object is held back.
-func (w *work) applied() []ledgerObject {
+func (w *work) closedLedgerEntries() []ledgerObject {
 	out := make([]ledgerObject, 0, len(w.targets))
 	for _, t := range w.targets {
 		switch {
-		case t.want != nil && (t.held == nil || owned(t, w.a.Placement)):
+		case t.want != nil && (t.heldBack == nil || owned(t, w.a.Placement)):
 			out = append(out, w.entryOf(t))
-		case t.want == nil && w.stays(t):
+		case t.want == nil && w.removalPostponed(t):
 			out = append(out, t.recorded())
 		}
 	}
@@ -69,12 +69,12 @@ func (s *session) entryOf(t *target) ledgerObject {
 
 // recordBegun writes the uid of an object that does its work once to the ledger right after it was
 // applied. The object may be gone before the update ends, and must not be applied again then.
-func (s *session) recordBegun(ctx context.Context, t *target, intended func() []ledgerObject) error {
+func (s *session) recordBegun(ctx context.Context, t *target, entries func() []ledgerObject) error {
 	if s.entryOf(t).Once == "" {
 		return nil
 	}
 	next := s.ledger.clone()
-	next.Objects = intended()
+	next.Objects = entries()
 	return s.ledger.write(ctx, s.m, next)
 }
 
@@ -105,45 +105,45 @@ func (s *session) recordEnds(ctx context.Context, targets []*target) error {
 
 // endsUnrecorded reports whether an object has ended and the ledger does not say so.
 func (s *session) endsUnrecorded(t *target, o *ledgerObject) bool {
-	if t.want == nil || t.live == nil || t.held != nil || uidOf(t.live) != o.UID {
+	if t.want == nil || t.live == nil || t.heldBack != nil || uidOf(t.live) != o.UID {
 		return false
 	}
 	now := s.entryOf(t)
 	return now.End != "" && (now.End != o.End || now.Once != o.Once)
 }
 
-// doubtful returns the doubtful objects of the next intent: the previous ones, and in a takeover
+// suspects returns the suspect objects of the next intent: the previous ones, and in a takeover
 // the objects that the older leader may still create.
-func (w *work) doubtful() []ledgerObject {
-	out := slices.Clone(w.ledger.Doubtful)
+func (w *work) suspects() []ledgerObject {
+	out := slices.Clone(w.ledger.Suspects)
 	for _, t := range w.targets {
 		if w.mayComeLate(t) {
-			out = addDoubt(out, ledgerObject{ID: t.id})
+			out = addSuspect(out, ledgerObject{ID: t.id})
 		}
 	}
-	return out[max(0, len(out)-doubtfulMost):]
+	return out[max(0, len(out)-suspectsMost):]
 }
 
-// leftovers returns the doubtful objects of the closed ledger: objects that an older leader may
+// leftovers returns the suspect objects of the closed ledger: objects that an older leader may
 // still create, and deleted objects that are not gone yet.
 func (w *work) leftovers() []ledgerObject {
 	var out []ledgerObject
-	for _, o := range w.ledger.Doubtful {
+	for _, o := range w.ledger.Suspects {
 		if o.UID == "" {
 			out = append(out, o)
 		}
 	}
 	for _, t := range w.targets {
 		if t.want == nil && t.lingers(w.a.Placement) {
-			out = addDoubt(out, ledgerObject{ID: t.id, UID: uidOf(t.live)})
+			out = addSuspect(out, ledgerObject{ID: t.id, UID: uidOf(t.live)})
 		}
 	}
-	return out[max(0, len(out)-doubtfulMost):]
+	return out[max(0, len(out)-suspectsMost):]
 }
 
-// addDoubt adds an object unless the list has it. An entry without a UID prevails, because it
+// addSuspect adds an object unless the list has it. An entry without a UID prevails, because it
 // demands more.
-func addDoubt(to []ledgerObject, o ledgerObject) []ledgerObject {
+func addSuspect(to []ledgerObject, o ledgerObject) []ledgerObject {
 	for i := range to {
 		if objectKey(to[i].ID) == objectKey(o.ID) {
 			if o.UID == "" {
@@ -162,8 +162,8 @@ func (w *work) intend(ctx context.Context) error {
 	}
 	next := &ledger{
 		Format: ledgerFormat, Placement: w.a.Placement, Run: w.a.Run, RunUID: w.a.RunUID, Attempt: w.a.Attempt,
-		Epoch: w.a.Epoch, Phase: ledgerApplying, Target: w.a.Revision, Touch: w.touch,
-		Objects: w.intended(), Doubtful: w.doubtful(), Keeping: w.a.keeps,
+		Epoch: w.a.Epoch, Phase: ledgerApplying, Target: w.a.Revision, Generation: w.generation,
+		Objects: w.openLedgerEntries(), Suspects: w.suspects(), Keeping: w.a.keeps,
 	}
 	next.Ended = w.ledger.rememberEnds(w.targets, next.Objects)
 	if err := next.fits(w.a.secretKey, endings(w.targets)); err != nil {
@@ -204,7 +204,7 @@ func (w *work) closeIntent(ctx context.Context) error {
 	if w.a.Revision == "" {
 		next.Phase = ledgerRemoved
 	}
-	next.Objects, next.Doubtful, next.Keeping = w.applied(), w.leftovers(), false
+	next.Objects, next.Suspects, next.Keeping = w.closedLedgerEntries(), w.leftovers(), false
 	if w.rev != nil {
 		w.ledger.setBaseline(w.takeBaselines())
 	}
@@ -251,7 +251,7 @@ func (w *work) baselineOf(t *target) (baselineObject, bool) {
 	}
 	tag := manifestTag(w.a.secretKey, t.want)
 	known = known && old.Tag == tag
-	if !t.applied && (known || t.held != nil || !w.resumed) {
+	if !t.applied && (known || t.heldBack != nil || !w.resumed) {
 		return old, known
 	}
 	// An object that cannot be compared has no baseline.
@@ -260,7 +260,7 @@ func (w *work) baselineOf(t *target) (baselineObject, bool) {
 		return old, false
 	}
 	b := m.BaselineAfter(t.before, t.live, old.baseline())
-	if len(t.left) > 0 || w.resumed && w.a.Strategy.Type == apply.ClientSide {
+	if len(t.dropped) > 0 || w.resumed && w.a.Strategy.Type == apply.ClientSide {
 		b = m.Lacking(b, t.live)
 	}
 	if b.Len() == 0 {
@@ -280,7 +280,7 @@ func (w *work) disown(t *target) {
 		return // it is deleted in either case
 	}
 	t.disowned = true
-	w.left = append(w.left, leftObject{t.id, w.unproven()})
+	w.released = append(w.released, releasedObject{t.id, w.unproven()})
 }
 
 // deletesAll reports whether the delete policy deletes adopted objects like created ones.
@@ -295,19 +295,19 @@ func (s *session) unproven() string {
 		digestMark+s.a.Placement)
 }
 
-// leftObject is an object that is left on the cluster, with the reason.
-type leftObject struct {
+// releasedObject is an object that is left on the cluster, with the reason.
+type releasedObject struct {
 	id     snapshot.ID
 	reason string
 }
 
-// released returns a text for people about the objects that are left on the cluster, with reasons;
+// releasedText returns a text for people about the objects that are left on the cluster, with reasons;
 // "" if there are none.
-func (w *work) released() string {
+func (w *work) releasedText() string {
 	const most = 3
 	var reasons []string
 	names := map[string][]string{}
-	for _, o := range w.left {
+	for _, o := range w.released {
 		if names[o.reason] == nil {
 			reasons = append(reasons, o.reason)
 		}
@@ -328,11 +328,11 @@ func (w *work) released() string {
 	return strings.Join(texts, "; ")
 }
 
-// lookAgain reads an object again after its precondition failed. It reads the ledger after the
+// readAgain reads an object again after its precondition failed. It reads the ledger after the
 // object: as long as the ledger is ours, a later leader must find our intent, and change the
 // object's resourceVersion, before it continues. A changed decision is recorded before it takes
 // effect.
-func (w *work) lookAgain(ctx context.Context, t *target) error {
+func (w *work) readAgain(ctx context.Context, t *target) error {
 	before := t.adopted
 	if t.want != nil && t.live == nil {
 		// We wanted to create it, and now it exists. Without our mark it belongs to another writer,
@@ -350,6 +350,6 @@ func (w *work) lookAgain(ctx context.Context, t *target) error {
 		return nil
 	}
 	next := w.ledger.clone()
-	next.Objects = w.intended()
+	next.Objects = w.openLedgerEntries()
 	return w.ledger.write(ctx, w.m, next)
 }

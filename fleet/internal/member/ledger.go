@@ -30,8 +30,8 @@ const (
 	ledgerFormat = 1
 	// ledgerMost bounds the JSON of a ledger, in bytes, so that it fits into a ConfigMap.
 	ledgerMost = 1<<20 - 8<<10
-	// doubtfulMost bounds the doubtful objects in a ledger; the newest are kept.
-	doubtfulMost = 1000
+	// suspectsMost bounds the suspect objects in a ledger; the newest are kept.
+	suspectsMost = 1000
 	// endedMost bounds the ended versions in a ledger; the newest are kept.
 	endedMost = 500
 	// tagLength is the length of the tag of a version.
@@ -69,19 +69,19 @@ type ledger struct {
 	// value sealed under another key reads as unknownRevision.
 	Revision string `json:"revision,omitempty"`
 	Target   string `json:"target,omitempty"`
-	// Touch is the number of the last takeover: see mark. It only rises.
-	Touch int64 `json:"touch,omitempty"`
+	// Generation is the number of the last takeover: see mark. It only rises.
+	Generation int64 `json:"touch,omitempty"`
 	// Objects are the objects that may be on the cluster because of the placement, in the order of
 	// application.
 	Objects []ledgerObject `json:"objects,omitempty"`
-	// Doubtful are objects that may be on the cluster although they should not: objects that were
+	// Suspects are objects that may be on the cluster although they should not: objects that were
 	// deleted and are not gone yet, and objects that an older leader may be about to create. The
 	// latter succeeds on a member without fences, see backend.Fence, or on a member that learns of a
 	// newer ledger late: a paused leader's create (precondition: absent) can succeed after a newer
 	// leader deleted the object, or never wanted it. Therefore a leader that takes over an open intent
-	// lists missing objects as doubtful, whatever the member says of itself, and every later update
+	// lists missing objects as suspect, whatever the member says of itself, and every later update
 	// reads them, too.
-	Doubtful []ledgerObject `json:"doubtful,omitempty"`
+	Suspects []ledgerObject `json:"doubtful,omitempty"`
 	// Ended are earlier versions of objects that succeeded, the oldest first; Objects has the latest.
 	Ended []endedVersion `json:"ended,omitempty"`
 	// Keeping reports that the open intent only restores the proven revision. No run is needed to
@@ -121,8 +121,8 @@ type ledgerObject struct {
 	// Adopted reports that the object existed before the placement. It is released, unless the delete
 	// policy also deletes adopted objects, see placement.DeleteAll.
 	Adopted bool `json:"adopted,omitempty"`
-	// UID is the object's uid if it was known. A doubtful object with a UID was deleted and is not
-	// gone yet; a doubtful object without a UID may still be created by an older leader.
+	// UID is the object's uid if it was known. A suspect object with a UID was deleted and is not
+	// gone yet; a suspect object without a UID may still be created by an older leader.
 	UID string `json:"uid,omitempty"`
 	// Once is the tag of the version that the object with this UID has, if it does its work once, see
 	// [endedVersion]. Expires reports that a controller deletes the object afterwards. End is how the
@@ -282,7 +282,7 @@ func (l *ledger) check(placement string) error {
 		return errors.New("placement is another one")
 	case l.Epoch < 1:
 		return errors.New("epoch must be at least 1")
-	case l.Touch < 0 || l.Touch > 1<<53 || l.Attempt < 0:
+	case l.Generation < 0 || l.Generation > 1<<53 || l.Attempt < 0:
 		return errors.New("touch must be 0 to 2^53, and attempt not negative")
 	case l.Phase != ledgerApplying && l.Phase != ledgerApplied && l.Phase != ledgerRemoved:
 		return errors.New("phase must be Applying, Applied or Removed")
@@ -296,7 +296,7 @@ func (l *ledger) check(placement string) error {
 	if err := checkLedgerObjects("objects", l.Objects); err != nil {
 		return err
 	}
-	if err := checkLedgerObjects("doubtful", l.Doubtful); err != nil {
+	if err := checkLedgerObjects("doubtful", l.Suspects); err != nil {
 		return err
 	}
 	for i, v := range l.Ended {

@@ -52,7 +52,7 @@ func (s *session) writeLedger(ctx context.Context, next *ledger) error {
 	if err := s.ledger.write(ctx, s.m, next); err != nil || sure {
 		return err
 	}
-	err := s.u.held(ctx, s.a)
+	err := s.u.leaseHeld(ctx, s.a)
 	if err != nil && made {
 		// Nothing was done under it. If the deletion fails, the ledger remains as if an older leader had
 		// left it.

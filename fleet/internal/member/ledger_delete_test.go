@@ -19,7 +19,7 @@ func (k *kit) asking(before func(op string, id snapshot.ID), held func() error) 
 		return &hookedConn{k.member.Conn(), before}, nil
 	})
 	return NewApplier(NewConns(d, 0), k.load, kstatusProber{}, Options{
-		Held: func(context.Context, Assignment) error { return held() },
+		LeaseHeld: func(context.Context, Assignment) error { return held() },
 	})
 }
 

@@ -80,7 +80,7 @@ func TestAForgedLedgerHasNothingDeleted(t *testing.T) {
 					l.Objects = append(withoutObject(l.Objects, o), o)
 				},
 				"in doubt": func(l *ledger, o ledgerObject) {
-					l.Objects, l.Doubtful = withoutObject(l.Objects, o), append(l.Doubtful, o)
+					l.Objects, l.Suspects = withoutObject(l.Objects, o), append(l.Suspects, o)
 				},
 			} {
 				for _, to := range []string{"B", ""} {

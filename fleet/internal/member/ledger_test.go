@@ -25,12 +25,12 @@ func goldenLedger() *ledger {
 	digest := snapshot.Digest(nil)
 	return &ledger{
 		Format: 1, Placement: "web", Run: "r1", RunUID: "6q", Attempt: 2, Epoch: 7, Phase: ledgerApplied,
-		Revision: digest, Touch: 7,
+		Revision: digest, Generation: 7,
 		Objects: []ledgerObject{
 			{ID: snapshot.ID{Version: "v1", Kind: "Namespace", Name: "app"}, Adopted: true, UID: "u1"},
 			{ID: snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "app", Name: "web"}, UID: "u2"},
 		},
-		Doubtful: []ledgerObject{{ID: configMapID("app", "late")}, {ID: configMapID("app", "held"), UID: "u3"}},
+		Suspects: []ledgerObject{{ID: configMapID("app", "late")}, {ID: configMapID("app", "held"), UID: "u3"}},
 	}
 }
 

@@ -21,7 +21,7 @@ func lateG(t *testing.T) *kit {
 	k.place("A", 2, "r1")
 	close(g.release)
 	<-end
-	if l := k.ledger(); k.objects()["ConfigMap/default/g"] != "1+ours" || len(l.Doubtful) != 1 {
+	if l := k.ledger(); k.objects()["ConfigMap/default/g"] != "1+ours" || len(l.Suspects) != 1 {
 		t.Fatalf("%v, %+v", k.objects(), l)
 	}
 	return k
@@ -101,7 +101,7 @@ func (k *kit) marks() map[string]mark {
 // it died before it wrote the ledger. The mark does not stop the next leader.
 func TestMarkOfALeaderThatDied(t *testing.T) {
 	k := markedBy(t, 3)
-	if m := k.marks(); len(m) != 3 || m["a"].epoch != 3 || m["a"].touch != 1 {
+	if m := k.marks(); len(m) != 3 || m["a"].epoch != 3 || m["a"].generation != 1 {
 		t.Fatalf("marks: %v", m)
 	}
 	k.member.Record(true)

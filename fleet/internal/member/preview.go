@@ -30,7 +30,7 @@ func (u *Applier) Preview(ctx context.Context, a Assignment, load func(context.C
 		}
 	}
 	w.targets = targetsOf(w.rev, w.ledger.ledger)
-	if err := cmp.Or(w.lookAll(ctx, w.targets), unread(w.targets)); err != nil {
+	if err := cmp.Or(w.readAll(ctx, w.targets), unread(w.targets)); err != nil {
 		return has, err
 	}
 	if !a.Strategy.ReportsOnly() {
@@ -50,7 +50,7 @@ type preview struct {
 // add adds the changes to the objects that were read: first the objects to apply in their order,
 // then the objects to delete or release in the reverse order.
 func (p *preview) add(ctx context.Context) {
-	for _, problem := range p.rev.leftOut() {
+	for _, problem := range p.rev.unplacedProblems() {
 		p.out.Problems = append(p.out.Problems, guard.Clip(problem.Error()))
 	}
 	for _, t := range p.targets {
@@ -74,7 +74,7 @@ func (p *preview) addApplied(ctx context.Context, t *target) {
 	if err == nil && !r.Drifted() {
 		return
 	}
-	for _, problem := range []error{err, t.refusal(&p.a), t.held} {
+	for _, problem := range []error{err, t.refusal(&p.a), t.heldBack} {
 		if problem != nil {
 			p.out.Problems = append(p.out.Problems, guard.Clip(problem.Error()))
 		}
@@ -88,7 +88,7 @@ func (p *preview) addApplied(ctx context.Context, t *target) {
 // not change it.
 func (p *preview) applyReason(t *target) drift.Reason {
 	switch {
-	case t.held != nil || p.a.Strategy.ReportsOnly():
+	case t.heldBack != nil || p.a.Strategy.ReportsOnly():
 		return reasonFor(p.a.Strategy, t, p.a.Placement)
 	case t.refusal(&p.a) != nil:
 		return drift.FailedToTakeOver
@@ -103,14 +103,14 @@ func (p *preview) addPruned(ctx context.Context, t *target) {
 	if t.live == nil || isTerminating(t.live) || t.doubted && !carries(t.live, p.a.Placement) {
 		return
 	}
-	if p.stays(t) || p.a.Strategy.ReportsOnly() {
+	if p.removalPostponed(t) || p.a.Strategy.ReportsOnly() {
 		return
 	}
 	reason := drift.ToRemove
-	switch staying, err := p.staying(ctx, t); {
+	switch releaseReason, err := p.releaseReason(ctx, t); {
 	case err != nil:
 		p.out.Problems = append(p.out.Problems, guard.Clip(err.Error()))
-	case staying != "":
+	case releaseReason != "":
 		reason = drift.ToRelease
 	}
 	add(p.out, drift.ObjectReport{Report: presenceOf(t), Reason: reason, Observed: p.out.Observed, FirstObserved: p.out.Observed})

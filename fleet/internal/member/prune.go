@@ -30,18 +30,18 @@ func (w *work) pruneAll(ctx context.Context) error {
 		if t.phase < phase {
 			phase, later = t.phase, cmp.Or(later, here)
 		}
-		if t.want != nil || w.stays(t) {
+		if t.want != nil || w.removalPostponed(t) {
 			continue
 		}
 		if later != nil && t.live != nil && !isTerminating(t.live) {
 			w.waiting = cmp.Or(w.waiting, later.remains()+"; what it may need goes once it is gone")
 			return nil
 		}
-		left, err := w.leaves(ctx, t)
+		remains, err := w.deleteOrRelease(ctx, t)
 		if err != nil {
 			return err
 		}
-		if left {
+		if remains {
 			here = t
 		} else {
 			w.served = true
@@ -50,9 +50,9 @@ func (w *work) pruneAll(ctx context.Context) error {
 	return nil
 }
 
-// leaves deletes or releases one object. It reports whether the object still exists, because the
+// deleteOrRelease deletes or releases one object. It reports whether the object still exists, because the
 // deletion takes time, fails or is refused.
-func (w *work) leaves(ctx context.Context, t *target) (bool, error) {
+func (w *work) deleteOrRelease(ctx context.Context, t *target) (bool, error) {
 	if !t.unread {
 		err := w.prune(ctx, t)
 		switch {
@@ -75,7 +75,7 @@ func (w *work) leaves(ctx context.Context, t *target) (bool, error) {
 func (w *work) prune(ctx context.Context, t *target) error {
 	if t.live == nil && w.takeover {
 		// The older leader may have created it since.
-		if err := w.lookAgain(ctx, t); err != nil {
+		if err := w.readAgain(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -90,7 +90,7 @@ func (w *work) prune(ctx context.Context, t *target) error {
 		if err == nil || !errors.Is(err, backend.ErrConflict) {
 			return err
 		}
-		if err := w.lookAgain(ctx, t); err != nil {
+		if err := w.readAgain(ctx, t); err != nil {
 			return err
 		}
 	}
@@ -103,7 +103,7 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	if w.a.Orphan {
 		return w.release(ctx, t)
 	}
-	reason, err := w.staying(ctx, t)
+	reason, err := w.releaseReason(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	}
 	// The resourceVersion is a precondition, too, because a newer leader that wants the object again
 	// does not change its uid.
-	err = w.m.delete(ctx, t.id, backend.DeleteOptions{Manager: manager(w.a.Placement), Precondition: t.asLooked(), Fence: w.asLed()})
+	err = w.m.delete(ctx, t.id, backend.DeleteOptions{Manager: manager(w.a.Placement), Precondition: t.precondition(), Fence: w.asLed()})
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	return nil
 }
 
-// staying returns why an undesired object is released and not deleted; "" if it is deleted.
-func (s *session) staying(ctx context.Context, t *target) (reason string, err error) {
+// releaseReason returns why an undesired object is released and not deleted; "" if it is deleted.
+func (s *session) releaseReason(ctx context.Context, t *target) (reason string, err error) {
 	if others := otherPlacements(t.live, s.a.Placement); len(others) > 0 {
 		return "placement " + others[0] + " applies it, too", nil
 	}
@@ -165,7 +165,7 @@ func ownerOf(obj *unstructured.Unstructured) string {
 func (w *work) releaseFor(ctx context.Context, t *target, reason string) error {
 	err := w.release(ctx, t)
 	if err == nil && t.listed && !t.disowned {
-		w.left = append(w.left, leftObject{t.id, reason})
+		w.released = append(w.released, releasedObject{t.id, reason})
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func (w *work) release(ctx context.Context, t *target) error {
 		return nil
 	}
 	err := w.m.delete(ctx, t.id, backend.DeleteOptions{
-		Manager: manager(w.a.Placement), Release: true, Marks: marksOf(t.live, w.a.Placement), Precondition: t.asLooked(), Fence: w.asLed(),
+		Manager: manager(w.a.Placement), Release: true, Marks: marksOf(t.live, w.a.Placement), Precondition: t.precondition(), Fence: w.asLed(),
 	})
 	if err == nil {
 		t.live = nil

@@ -148,10 +148,10 @@ func (w *work) failure(t *target, applied bool) (apply.FailingObject, bool) {
 		return bad(apply.NoSuchKind, t.problem.Error())
 	case t.problem != nil:
 		return bad(apply.NotApplied, t.problem.Error())
-	case t.held != nil && owned(t, w.a.Placement):
-		return bad(apply.HeldDrifted, t.held.Error())
-	case t.held != nil:
-		return bad(apply.HeldForeign, t.held.Error())
+	case t.heldBack != nil && owned(t, w.a.Placement):
+		return bad(apply.HeldDrifted, t.heldBack.Error())
+	case t.heldBack != nil:
+		return bad(apply.HeldForeign, t.heldBack.Error())
 	}
 	if err := t.refusal(&w.a); err != nil {
 		return bad(apply.HeldForeign, err.Error())

@@ -55,8 +55,8 @@ func NewRevision(placement string, set snapshot.Set) (*Revision, error) {
 	return rev, nil
 }
 
-// leftOut returns a problem for each unplaced object of a revision, which may be nil.
-func (r *Revision) leftOut() (problems []error) {
+// unplacedProblems returns a problem for each unplaced object of a revision, which may be nil.
+func (r *Revision) unplacedProblems() (problems []error) {
 	if r == nil {
 		return nil
 	}

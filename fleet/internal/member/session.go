@@ -30,9 +30,9 @@ type session struct {
 
 	ledger *ledgerAt
 	// takeover reports that another leader or run left an intent open, resumed that the open intent
-	// belongs to a run. touch is the number of the last takeover, which may be this one.
+	// belongs to a run. generation is the number of the last takeover, which may be this one.
 	takeover, resumed bool
-	touch             int64
+	generation        int64
 	// reuses reports that the ledger may come from the cache, cached that it does.
 	reuses, cached bool
 	// sent reports that an intent was written or may have been written. before reports that this run
@@ -61,9 +61,9 @@ func (s *session) read(ctx context.Context) error {
 	s.resumed = l.open() && !l.Keeping
 	s.before = l.RunUID == s.a.RunUID && l.exists()
 	s.takeover = l.open() && (l.Epoch < s.a.Epoch || l.RunUID != s.a.RunUID || l.Target != s.a.Revision)
-	s.touch = l.Touch
+	s.generation = l.Generation
 	if s.takeover {
-		s.touch++
+		s.generation++
 	}
 	return nil
 }
@@ -204,17 +204,17 @@ func (s *session) checkFence(t *target) error {
 	case m.epoch > s.a.Epoch:
 		return fmt.Errorf("cluster %s: %s is marked with epoch %d in annotation %s, this is epoch %d: %w",
 			s.m.name, t.id, m.epoch, epochMark+s.a.Placement, s.a.Epoch, backend.ErrFenced)
-	case m.touch <= s.touch || m.touch > s.ledger.Touch+1:
+	case m.generation <= s.generation || m.generation > s.ledger.Generation+1:
 		return nil // ours, or of no leader: a takeover adds one
 	case s.sent:
 		return errLedgerMoved
 	}
-	s.touch = m.touch
+	s.generation = m.generation
 	return nil
 }
 
 // mine returns the mark of this leader's takeover.
-func (s *session) mine() mark { return mark{s.a.Epoch, s.touch, s.ledger.uid} }
+func (s *session) mine() mark { return mark{s.a.Epoch, s.generation, s.ledger.uid} }
 
 // mayComeLate reports whether an older leader with an open intent may be about to create an object.
 // If the object is desired and exists, that creation is refused. If it is desired and missing, the
@@ -230,7 +230,7 @@ func (s *session) mayComeLate(t *target) bool {
 }
 
 // exposed reports whether the older leader may be about to write an existing object that does not
-// have our mark. That leader does not write objects that are being deleted, nor doubtful objects
+// have our mark. That leader does not write objects that are being deleted, nor suspect objects
 // without the placement's digest.
 func (s *session) exposed(t *target) bool {
 	switch {

@@ -20,7 +20,7 @@ func (w *work) markAll(ctx context.Context) error {
 	targets := w.targets
 	if targets == nil { // the revision cannot be read
 		targets = targetsOf(nil, w.ledger.ledger)
-		if err := w.lookAll(ctx, targets); err != nil && !errors.Is(err, backend.ErrPermanent) {
+		if err := w.readAll(ctx, targets); err != nil && !errors.Is(err, backend.ErrPermanent) {
 			return err
 		}
 	}
@@ -76,7 +76,7 @@ func (w *work) mark(ctx context.Context, t *target) error {
 		if err := w.recheck(ctx); err != nil {
 			return err
 		}
-		live, err := w.write(ctx, w.mine().on(t.id, w.a.Placement), backend.ApplyOptions{Manager: marker(w.a.Placement), Precondition: t.asLooked()})
+		live, err := w.write(ctx, w.mine().on(t.id, w.a.Placement), backend.ApplyOptions{Manager: marker(w.a.Placement), Precondition: t.precondition()})
 		if err == nil {
 			t.live = live
 			return w.kept(t)

@@ -76,7 +76,7 @@ func (p pausedTrial) begin(t *testing.T, k *kit) {
 	if p.Touched || p.Before != "" {
 		k.place(p.Before, 2, "r1")
 	}
-	if p.Touched && k.ledger().Touch != 1 {
+	if p.Touched && k.ledger().Generation != 1 {
 		t.Fatalf("there was no takeover: %+v", k.ledger())
 	}
 }
@@ -175,7 +175,7 @@ func (p pausedTrial) run(t *testing.T) (held, window bool) {
 func (p pausedTrial) compare(t *testing.T, k *kit, before map[string]*unstructured.Unstructured) (window bool) {
 	after := k.state()
 	doubted := map[string]bool{}
-	for _, o := range k.ledger().Doubtful {
+	for _, o := range k.ledger().Suspects {
 		doubted[o.ID.String()] = true
 	}
 	for id, obj := range after {

@@ -32,11 +32,11 @@ type target struct {
 	// ended is how the object ended, if it did its work once and is gone. Then it must not be applied
 	// again.
 	ended once.End
-	// adopted is decided from entry and live. held is why the strategy forbids to apply the object.
+	// adopted is decided from entry and live. heldBack is why the strategy forbids to apply the object.
 	// disowned reports that the ledger had the object as created, and that it is no longer proven.
 	adopted  bool
 	disowned bool
-	held     error
+	heldBack error
 	// failed is the error of a call that concerns only this object. unread reports that the failed
 	// call was the read, so that live is unknown.
 	failed error
@@ -54,8 +54,8 @@ type target struct {
 	// created.
 	applied bool
 	before  *unstructured.Unstructured
-	// left are the paths of the parts that were dropped from the object, see package lenient.
-	left []string
+	// dropped are the paths of the parts that were dropped from the object, see package lenient.
+	dropped []string
 }
 
 // kind is the kind that a CustomResourceDefinition defines, in all its versions.
@@ -83,7 +83,7 @@ func targetsOf(rev *Revision, l *ledger) []*target {
 		t := add(o.ID)
 		t.entry, t.listed = o, true
 	}
-	for _, o := range l.Doubtful {
+	for _, o := range l.Suspects {
 		if t := add(o.ID); !t.listed {
 			t.entry, t.doubted = o, true
 		}
@@ -124,8 +124,8 @@ func owned(t *target, placement string) bool {
 	return carries(t.live, placement) || t.listed && t.entry.UID != "" && t.entry.UID == uidOf(t.live)
 }
 
-// asLooked returns the precondition that an object is unchanged since it was read.
-func (t *target) asLooked() backend.Precondition {
+// precondition returns the precondition that an object is unchanged since it was read.
+func (t *target) precondition() backend.Precondition {
 	if t.live == nil {
 		return backend.Precondition{Absent: true}
 	}
@@ -197,7 +197,7 @@ func (t *target) stale(placement string) string {
 // lingers reports whether an object was deleted and is not gone yet. Objects that its deletion
 // needs, such as the workload that removes its finalizer, must stay until then.
 func (t *target) lingers(placement string) bool {
-	return t.live != nil && isTerminating(t.live) && carries(t.live, placement) && (!isNamespace(t.id) || heldBy(t.live) != "")
+	return t.live != nil && isTerminating(t.live) && carries(t.live, placement) && (!isNamespace(t.id) || terminationBlocker(t.live) != "")
 }
 
 // remains says that an object is still there, with the reason if it is known.
@@ -208,16 +208,16 @@ func (t *target) remains() string {
 		return t.id.String() + " may still be there"
 	case !isTerminating(t.live):
 		return text
-	case heldBy(t.live) == "":
+	case terminationBlocker(t.live) == "":
 		return text + ", it is being deleted"
 	}
-	return text + ", its deletion waits for " + heldBy(t.live)
+	return text + ", its deletion waits for " + terminationBlocker(t.live)
 }
 
-// heldBy returns why an object that is being deleted is still there; "" if no reason is known. A
+// terminationBlocker returns why an object that is being deleted is still there; "" if no reason is known. A
 // namespace without a known reason counts as removed: its controller empties it, however long that
 // takes.
-func heldBy(obj *unstructured.Unstructured) string {
+func terminationBlocker(obj *unstructured.Unstructured) string {
 	var reasons []string
 	if finalizers := obj.GetFinalizers(); len(finalizers) > 0 {
 		reasons = append(reasons, "finalizer "+guard.Clip(strings.Join(finalizers, ", ")))
@@ -229,7 +229,7 @@ func heldBy(obj *unstructured.Unstructured) string {
 			c, _ := c.(map[string]any)
 			kind, _ := c["type"].(string)
 			message, _ := c["message"].(string)
-			if c["status"] == "True" && slices.Contains(namespaceHeld, kind) {
+			if c["status"] == "True" && slices.Contains(blockingConditions, kind) {
 				reasons = append(reasons, guard.Clip(message))
 			}
 		}
@@ -237,8 +237,8 @@ func heldBy(obj *unstructured.Unstructured) string {
 	return strings.Join(reasons, "; ")
 }
 
-// namespaceHeld are the conditions that the namespace controller sets if a namespace cannot go.
-var namespaceHeld = []string{ //nolint:gochecknoglobals // a table that nothing writes
+// blockingConditions are the conditions that the namespace controller sets if a namespace cannot go.
+var blockingConditions = []string{ //nolint:gochecknoglobals // a table that nothing writes
 	"NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure",
 	"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure",
 }

@@ -31,10 +31,10 @@ func (u *Applier) Update(ctx context.Context, a Assignment) (backend.Proof, erro
 		if errors.Is(err, backend.ErrPermanent) {
 			w.note(false, false)
 		}
-		return backend.Proof{Sent: sent, Released: w.released(), Altered: alteredOf(w.targets)}, err
+		return backend.Proof{Sent: sent, Released: w.releasedText(), Altered: alteredOf(w.targets)}, err
 	}
 	r, err := w.report(ctx)
-	r.Released, r.Altered = w.released(), alteredOf(w.targets)
+	r.Released, r.Altered = w.releasedText(), alteredOf(w.targets)
 	if a.Stalled != nil && slices.ContainsFunc(w.stumbled, func(t *target) bool { return errors.Is(t.failed, context.DeadlineExceeded) }) {
 		a.Stalled()
 	}
@@ -105,7 +105,7 @@ func (u *Applier) watched(ctx context.Context, a Assignment) (*memberConn, []sna
 // Restore restores the revision that the ledger of a cluster proves, as the run did that brought it
 // there. It uses all of the assignment except the run, its epoch and its attempt, which it takes
 // from the ledger. It reports whether it had to change anything, and which objects it released. It
-// leaves a cluster alone whose ledger does not prove the revision of the assignment.
+// deleteOrRelease a cluster alone whose ledger does not prove the revision of the assignment.
 func (u *Applier) Restore(ctx context.Context, a Assignment) (sent bool, released string, err error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
@@ -117,7 +117,7 @@ func (u *Applier) Restore(ctx context.Context, a Assignment) (sent bool, release
 	}
 	a.Run, a.RunUID, a.Epoch, a.Attempt, a.keeps = l.Run, l.RunUID, l.Epoch, l.Attempt, true
 	w, sent, err := u.carryOut(ctx, m, a)
-	return sent, w.released(), err
+	return sent, w.releasedText(), err
 }
 
 // Unrestored returns the target of an open intent to restore a revision, or "" if there is none. An
@@ -181,12 +181,12 @@ func (u *Applier) Examine(ctx context.Context, a Assignment) (Verdict, error) {
 // carryOut carries out an assignment and returns the last try. It starts again if another writer
 // replaced the ledger.
 func (u *Applier) carryOut(ctx context.Context, m *memberConn, a Assignment) (w *work, sent bool, err error) {
-	var left []leftObject
+	var released []releasedObject
 	for i := range rounds {
 		w = u.newWork(m, a)
-		w.reuses, w.left = i == 0, left
+		w.reuses, w.released = i == 0, released
 		err = w.update(ctx)
-		sent, left = sent || w.sent, w.left
+		sent, released = sent || w.sent, w.released
 		if !errors.Is(err, errLedgerMoved) {
 			break
 		}
@@ -260,7 +260,7 @@ func (w *work) prepare(ctx context.Context) (err error) {
 		}
 	}
 	w.targets = targetsOf(w.rev, w.ledger.ledger)
-	return w.lookAll(ctx, w.targets)
+	return w.readAll(ctx, w.targets)
 }
 
 // done reports whether the update has nothing to do for the objects that could be read. An open
@@ -270,7 +270,7 @@ func (w *work) done() bool {
 		return false
 	}
 	for _, t := range w.targets {
-		if !t.unread && t.held == nil && !w.stays(t) && !t.settled(&w.a) {
+		if !t.unread && t.heldBack == nil && !w.removalPostponed(t) && !t.settled(&w.a) {
 			return false
 		}
 	}
@@ -295,8 +295,8 @@ func (w *work) fence(ctx context.Context) error {
 		return err
 	}
 	next := w.ledger.clone()
-	next.Epoch, next.Touch = w.a.Epoch, w.touch
-	next.Doubtful = w.doubtful()
+	next.Epoch, next.Generation = w.a.Epoch, w.generation
+	next.Suspects = w.suspects()
 	return w.writeLedger(ctx, next)
 }
 
@@ -306,7 +306,7 @@ func (w *work) outstanding() error {
 	for _, t := range w.targets {
 		w.served = w.served || t.failed == nil
 	}
-	refused := w.rev.leftOut()
+	refused := w.rev.unplacedProblems()
 	for _, t := range w.stumbled {
 		if w.hopeless(t) {
 			t.problem = t.exhausted()

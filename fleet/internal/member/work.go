@@ -26,9 +26,9 @@ type work struct {
 	// server that failed.
 	servers *servers
 	doomed  bool
-	// left are the objects that are left on the cluster, although they were undesired or the ledger
+	// released are the objects that are left on the cluster, although they were undesired or the ledger
 	// had them as created. It includes objects from earlier tries of the update.
-	left []leftObject
+	released []releasedObject
 }
 
 // newWork returns an update of a cluster; it has not read anything yet.
@@ -36,8 +36,8 @@ func (u *Applier) newWork(m *memberConn, a Assignment) *work {
 	return &work{session: session{u: u, a: a, m: m}, outcome: outcome{of: &a, tries: &u.tries}}
 }
 
-// lookAll reads all objects. It continues if the member refuses or fails to return one of them.
-func (w *work) lookAll(ctx context.Context, targets []*target) error {
+// readAll reads all objects. It continues if the member refuses or fails to return one of them.
+func (w *work) readAll(ctx context.Context, targets []*target) error {
 	var refused []error
 	for _, t := range targets {
 		switch err := w.readTarget(ctx, t); {

@@ -38,7 +38,7 @@ func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, bas
 	}
 	if len(d.Plan.Clusters) == 0 {
 		known, _ := rec.Run(s.Run.UID)
-		return nil, nothingToTakeBack(d.Plan.Rollback, known.RolledBackBy)
+		return nil, nothingToRollBack(d.Plan.Rollback, known.RolledBackBy)
 	}
 	return d, pl.preflightRollback(ctx, d)
 }
@@ -69,9 +69,9 @@ func (pl *Planner) preflightRollback(ctx context.Context, d *Draft) error {
 	return pl.preflight(ctx, d, clusters)
 }
 
-// nothingToTakeBack returns the error for a rollback whose plan has no clusters. undone is the name
+// nothingToRollBack returns the error for a rollback whose plan has no clusters. undone is the name
 // of the run that has already rolled the run back, or "".
-func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
+func nothingToRollBack(b *stages.PlannedRollback, undone string) error {
 	why := "every cluster has what it had before run " + b.Run
 	switch {
 	case len(b.Kept) == 0 && undone != "":

@@ -34,21 +34,21 @@ type party struct {
 	approval.Authority
 	// wake makes consult ask the authority at once, because a change may affect its answer.
 	wake chan struct{}
-	// held is the authority's last answer if it is a momentary approval, and nil otherwise. It is
+	// momentary is the authority's last answer if it is a momentary approval, and nil otherwise. It is
 	// not stored: after a crash the authority is asked again.
-	held *heldAnswer
+	momentary *momentaryAnswer
 }
 
-// heldAnswer is a momentary approval, which is valid only at a point in time. It records its
+// momentaryAnswer is a momentary approval, which is valid only at a point in time. It records its
 // arrival by two clocks: the monotonic time of the process, which does not jump, and the engine's
 // clock, which continues while the process is suspended.
-type heldAnswer struct {
+type momentaryAnswer struct {
 	stages.Answer
 	came, clock time.Time
 }
 
 // age returns the time since the answer arrived, by the clock that measures more.
-func (h *heldAnswer) age(clock time.Time) time.Duration {
+func (h *momentaryAnswer) age(clock time.Time) time.Duration {
 	return max(time.Since(h.came), clock.Sub(h.clock))
 }
 
@@ -90,7 +90,7 @@ func (q *inquiry) update(r *approval.Request) {
 	q.request = *r
 	q.version++
 	for _, p := range q.parties {
-		p.held = nil
+		p.momentary = nil
 		backoff.Wake(p.wake)
 	}
 }
@@ -108,14 +108,14 @@ func (q *inquiry) put(to *party, clock time.Time) (approval.Request, int) {
 	r.Decisions = slices.Clone(r.Decisions)
 	for _, p := range q.parties {
 		if p != to && p.holds(clock) {
-			r.Decisions = append(r.Decisions, p.held.Decision)
+			r.Decisions = append(r.Decisions, p.momentary.Decision)
 		}
 	}
 	return r, q.version
 }
 
 func (p *party) holds(clock time.Time) bool {
-	return p.held != nil && p.held.age(clock) <= approval.PointInTimeAge
+	return p.momentary != nil && p.momentary.age(clock) <= approval.PointInTimeAge
 }
 
 // answered records a party's answer to a version of the request. d is nil if the answer is not a
@@ -126,11 +126,11 @@ func (q *inquiry) answered(by *party, version int, d *approval.Decision, clock t
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	before := by.holds(clock)
-	by.held = nil
+	by.momentary = nil
 	if d == nil || version != q.version {
 		return
 	}
-	by.held = &heldAnswer{Answer: stages.Answer{Request: q.request, Decision: *d}, came: time.Now(), clock: clock}
+	by.momentary = &momentaryAnswer{Answer: stages.Answer{Request: q.request, Decision: *d}, came: time.Now(), clock: clock}
 	for _, p := range q.parties {
 		if !before && !p.holds(clock) {
 			backoff.Wake(p.wake)
@@ -146,8 +146,8 @@ func (d *driver) answers() (out []stages.Answer) {
 		q.mu.Lock()
 		for _, p := range q.parties {
 			if p.holds(clock) {
-				a := p.held.Answer
-				a.Decision.At = commands.Later(now.Add(-p.held.age(clock)), q.request.Opened)
+				a := p.momentary.Answer
+				a.Decision.At = commands.Later(now.Add(-p.momentary.age(clock)), q.request.Opened)
 				out = append(out, a)
 			}
 		}
@@ -178,7 +178,7 @@ func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 			q.answered(p, version, nil, e.cfg.Clock())
 		case answer.IsMomentary():
 			q.answered(p, version, &answer, e.cfg.Clock())
-			d.nudge()
+			d.wakeUp()
 		default:
 			q.answered(p, version, nil, e.cfg.Clock())
 			c := stages.Command{ID: CommandID(&answer, &r), Verb: stages.Decide, By: answer.By, At: answer.At, Decision: &answer}

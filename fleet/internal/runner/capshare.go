@@ -113,7 +113,7 @@ func (d *driver) claimCap(ctx context.Context, wants int) error {
 	s.cap, s.claimed = c, true
 	if s.holds(d.uid) > k.Uses {
 		s.given = true
-		d.nudge()
+		d.wakeUp()
 	}
 	return d.seekRoom(ctx, k)
 }

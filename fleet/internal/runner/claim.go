@@ -38,10 +38,10 @@ func (r *Runner) reconcileRun(ctx context.Context, name string) (after time.Dura
 			return after, err
 		}
 	}
-	if d.leaves.Load() {
+	if d.yields.Load() {
 		after = r.release(d, settle)
 		d.giveBack(ctx)
-		return after, nil // an engine with fewer runs takes it first: see leavesToOthers
+		return after, nil // an engine with fewer runs takes it first: see yieldsToOthers
 	}
 	after, err = d.reconcile(ctx)
 	switch {
@@ -180,14 +180,14 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 		r.observed[name] = o
 		return nil, 0, nil
 	}
-	until, err := r.heldUntil(ctx, rec, rev)
+	until, err := r.leasedUntil(ctx, rec, rev)
 	if err != nil {
 		return nil, 0, err
 	}
 	if wait := time.Until(until); wait > 0 {
 		return nil, wait, nil
 	}
-	if wait := r.leavesToOthers(rec, rev); wait > 0 {
+	if wait := r.yieldsToOthers(rec, rev); wait > 0 {
 		return nil, wait, nil
 	}
 	plan, err := r.e.state.ReadPlan(ctx, rec.Run.Plan)
@@ -228,9 +228,9 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	return nil, 0, err
 }
 
-// leavesToOthers returns how long to leave a returned run to engines that drive fewer. The delay is
+// yieldsToOthers returns how long to leave a returned run to engines that drive fewer. The delay is
 // short, because those engines may have stopped.
-func (r *Runner) leavesToOthers(rec *record.Run, rev backend.Revision) time.Duration {
+func (r *Runner) yieldsToOthers(rec *record.Run, rev backend.Revision) time.Duration {
 	if rec.Lease.Holder != "" || rec.Lease.Epoch == 0 { // any engine may take a new run at once
 		return 0
 	}
@@ -243,9 +243,9 @@ func (r *Runner) leavesToOthers(rec *record.Run, rev backend.Revision) time.Dura
 	return r.e.cfg.Poll + headStart - time.Since(r.observeLocked(rec.Run.Name, rev).since)
 }
 
-// heldUntil returns the time when the lease of a run is free: both the lease and the session of its
+// leasedUntil returns the time when the lease of a run is free: both the lease and the session of its
 // holder have ended by then.
-func (r *Runner) heldUntil(ctx context.Context, rec *record.Run, rev backend.Revision) (time.Time, error) {
+func (r *Runner) leasedUntil(ctx context.Context, rec *record.Run, rev backend.Revision) (time.Time, error) {
 	l := rec.Lease
 	r.mu.Lock()
 	o := r.observeLocked(rec.Run.Name, rev)
@@ -260,7 +260,7 @@ func (r *Runner) heldUntil(ctx context.Context, rec *record.Run, rev backend.Rev
 	if until := o.until(l, r.e.cfg.Lease, r.e.cfg.Skew); time.Until(until) > 0 {
 		return until, nil
 	}
-	return r.balance.HeldUntil(ctx, l.Holder, record.RunKey(rec.Run.Name))
+	return r.balance.LeasedUntil(ctx, l.Holder, record.RunKey(rec.Run.Name))
 }
 
 // needsDriver reports whether a run has work left: it has not ended, its end is not yet recorded
@@ -270,26 +270,26 @@ func (e *engine) needsDriver(ctx context.Context, rec *record.Run) bool {
 		return true
 	}
 	_, taken, err := e.commands.List(ctx, rec.Run.UID)
-	return err != nil || len(e.heard(ctx, &rec.Run, taken)) > 0
+	return err != nil || len(e.dropProcessed(ctx, &rec.Run, taken)) > 0
 }
 
-// heard deletes the commands that a run has already processed, and returns the others. A failed
+// dropProcessed deletes the commands that a run has already processed, and returns the others. A failed
 // deletion is harmless.
-func (e *engine) heard(ctx context.Context, r *step.Run, taken []commands.Stored) []commands.Stored {
+func (e *engine) dropProcessed(ctx context.Context, r *step.Run, taken []commands.Stored) []commands.Stored {
 	var old []backend.Write
 	rest := slices.DeleteFunc(taken, func(t commands.Stored) bool {
-		if hasHeard(r, t.ID) {
+		if hasProcessed(r, t.ID) {
 			old = append(old, record.Delete(t.Key, t.Revision))
 		}
-		return hasHeard(r, t.ID)
+		return hasProcessed(r, t.ID)
 	})
 	record.Discard(ctx, e.store, old)
 	return rest
 }
 
-// hasHeard reports whether a run has processed the command with this ID. An unreadable command has
+// hasProcessed reports whether a run has processed the command with this ID. An unreadable command has
 // no ID and counts as processed.
-func hasHeard(r *step.Run, id string) bool {
+func hasProcessed(r *step.Run, id string) bool {
 	return id == "" || slices.Contains(r.Form(runstate.Key{}).Seen, id)
 }
 

@@ -26,8 +26,8 @@ import (
 // inboxSize is the number of observations that a driver's inbox holds before their senders block.
 const inboxSize = 256
 
-// word is an observation that a worker sends to its driver.
-type word struct {
+// received is an observation that a worker sends to its driver.
+type received struct {
 	stages.Observation
 	by *worker
 }
@@ -94,15 +94,15 @@ type driver struct {
 	// deleted reports whether a watch saw the deletion of the run's record, asked whether there may
 	// be unread commands.
 	deleted, asked atomic.Bool
-	// leaves reports whether the run must be released so that another engine can take it. inFlight
+	// yields reports whether the run must be released so that another engine can take it. inFlight
 	// is the number of clusters in flight.
-	leaves   atomic.Bool
+	yields   atomic.Bool
 	inFlight atomic.Int64
 	// told is the last revision of the run that a watch reported. wrote are the last revisions that
 	// the driver wrote.
 	told    atomic.Value
 	wrote   [8]backend.Revision
-	inbox   chan word
+	inbox   chan received
 	fenced  chan error
 	workers map[int]*worker
 	asking  map[string]*inquiry
@@ -135,7 +135,7 @@ func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Pl
 		pages:   record.InFlightPages{Store: e.store, UID: rec.Run.UID},
 		renewed: time.Now(), wasEnded: rec.Run.IsEnded(), over: func() {}, stop: func() {}, wake: func() {},
 		in:      stages.Input{Unwatched: true},
-		inbox:   make(chan word, inboxSize),
+		inbox:   make(chan received, inboxSize),
 		fenced:  make(chan error, 1),
 		workers: map[int]*worker{},
 		asking:  map[string]*inquiry{},
@@ -190,7 +190,7 @@ func (d *driver) reconcile(ctx context.Context) (after time.Duration, err error)
 // end ends everything that the driver has started.
 func (d *driver) end() {
 	d.stop()
-	d.rest()
+	d.endWorkers()
 	d.over()
 }
 
@@ -260,7 +260,7 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 // save commits the outcome of a step.
 func (d *driver) save(ctx context.Context, ready *step.Ready) error {
 	if !ready.Changed && !d.renew {
-		record.Discard(ctx, d.e.store, d.heard(&d.rec.Run))
+		record.Discard(ctx, d.e.store, d.processedDrops(&d.rec.Run))
 		d.consumed(attempt{observations: len(d.in.Observations), measured: len(d.in.Measured), calendar: d.calendar})
 		return nil
 	}
@@ -290,7 +290,7 @@ func (d *driver) compose(ready *step.Ready) (next *record.Run, c *record.Commit)
 	next.Try = d.pages.Tries
 	next.Journal = d.rec.Journal.Append(c, d.uid, ready.Events)
 	c.Record = backend.Write{Key: record.RunKey(d.name), Value: next.Encode(), Prev: d.rev}
-	c.Drops = append(c.Drops, d.heard(&next.Run)...)
+	c.Drops = append(c.Drops, d.processedDrops(&next.Run)...)
 	if d.tried == nil {
 		d.tried = map[int]attempt{}
 	}
@@ -310,11 +310,11 @@ func (d *driver) saved(next *record.Run, rev backend.Revision) {
 	d.consumed(took)
 }
 
-// heard returns the deletions of the commands that a run has processed. If a deletion fails, the
+// processedDrops returns the deletions of the commands that a run has processed. If a deletion fails, the
 // run recognizes the command by its ID when it is read again.
-func (d *driver) heard(run *step.Run) (out []backend.Write) {
+func (d *driver) processedDrops(run *step.Run) (out []backend.Write) {
 	for _, t := range d.taken {
-		if hasHeard(run, t.ID) {
+		if hasProcessed(run, t.ID) {
 			out = append(out, record.Delete(t.Key, t.Revision))
 		}
 	}
@@ -328,8 +328,8 @@ func (d *driver) consumed(took attempt) {
 	d.in.Observations = slices.Clone(d.in.Observations[took.observations:])
 	d.in.Measured = slices.Clone(d.in.Measured[took.measured:])
 	d.in.Unwatched, d.in.NewCalendar = false, d.in.NewCalendar && took.calendar != d.calendar
-	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return hasHeard(run, c.ID) })
-	d.taken = slices.DeleteFunc(d.taken, func(t commands.Stored) bool { return hasHeard(run, t.ID) })
+	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return hasProcessed(run, c.ID) })
+	d.taken = slices.DeleteFunc(d.taken, func(t commands.Stored) bool { return hasProcessed(run, t.ID) })
 }
 
 // resolve finds out the outcome of a failed save. No other engine writes the record under this
@@ -380,8 +380,8 @@ func (d *driver) letGo(ctx context.Context) {
 	}
 }
 
-// held reports whether the store still names this driver's epoch for the run.
-func (d *driver) held(ctx context.Context) (bool, error) {
+// holdsLease reports whether the store still names this driver's epoch for the run.
+func (d *driver) holdsLease(ctx context.Context) (bool, error) {
 	rec, _, err := d.e.state.Run(ctx, d.name)
 	if state.IsNotFound(err) {
 		return false, nil

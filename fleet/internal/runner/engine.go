@@ -56,7 +56,7 @@ type engine struct {
 	drifts      *driftwatch.Reporter
 	updater     member.Updater
 	conns       *member.Conns
-	lanes       *member.Limiter
+	limiter     *member.Limiter
 	authorities *guard.Guard
 	metrics     *guard.Guard
 	examiner    *examine.Examiner
@@ -75,7 +75,7 @@ type session interface {
 
 func newEngine(o Options) *engine {
 	return &engine{
-		cfg: o, store: o.Store, state: o.State, caps: o.Caps, commands: o.Commands, admission: o.Admission, drifts: o.Drifts, updater: o.Updater, conns: o.Conns, lanes: o.Limiter,
+		cfg: o, store: o.Store, state: o.State, caps: o.Caps, commands: o.Commands, admission: o.Admission, drifts: o.Drifts, updater: o.Updater, conns: o.Conns, limiter: o.Limiter,
 		authorities: guard.New(o.CallTimeout), metrics: guard.New(o.CallTimeout), measuring: make(chan struct{}, measuresAtOnce), examiner: o.Examiner, log: o.Log,
 	}
 }

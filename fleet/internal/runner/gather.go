@@ -22,7 +22,7 @@ func (d *driver) gather(ctx context.Context) error {
 	default:
 	}
 	if d.deleted.Load() {
-		if held, err := d.held(ctx); err == nil && !held {
+		if held, err := d.holdsLease(ctx); err == nil && !held {
 			return fmt.Errorf("run %s was deleted: %w", d.name, backend.ErrNotFound)
 		}
 	}
@@ -46,8 +46,8 @@ func (d *driver) gather(ctx context.Context) error {
 	d.in.Measured = append(d.in.Measured, d.meter.taken()...)
 	select {
 	case o := <-d.inbox:
-		d.hear(o)
-		d.hearOn(ctx)
+		d.receive(o)
+		d.receiveMore(ctx)
 		d.drain()
 	default:
 	}
@@ -73,18 +73,18 @@ func (d *driver) renewLease() {
 	d.renewed = time.Now().Add(min(0, left-d.e.cfg.Lease/3))
 }
 
-// hear adds an observation to the input.
-func (d *driver) hear(o word) {
+// receive adds an observation to the input.
+func (d *driver) receive(o received) {
 	d.in.Observations = append(d.in.Observations, o.Observation)
 	o.by.unheard.Add(-1)
 }
 
-// hearOn waits for observations of other clusters in flight, so that one save takes them all. It
+// receiveMore waits for observations of other clusters in flight, so that one save takes them all. It
 // stops when a quarter of the clusters in flight have reported, or at the time limit that follows
-// from savesWorth and hearLongest. It does not wait at all if the store is fast, see hearShortest.
-func (d *driver) hearOn(ctx context.Context) {
-	longest := min(savesWorth*slices.Min(d.saves[:]), hearLongest)
-	if longest < hearShortest {
+// from savesWorth and batchLongest. It does not wait at all if the store is fast, see batchShortest.
+func (d *driver) receiveMore(ctx context.Context) {
+	longest := min(savesWorth*slices.Min(d.saves[:]), batchLongest)
+	if longest < batchShortest {
 		return
 	}
 	late := time.NewTimer(longest)
@@ -92,7 +92,7 @@ func (d *driver) hearOn(ctx context.Context) {
 	for len(d.in.Observations) < len(d.rec.Run.Form(runstate.Key{}).InFlight)/4 {
 		select {
 		case o := <-d.inbox:
-			d.hear(o)
+			d.receive(o)
 		case <-late.C:
 			return
 		case <-ctx.Done():
@@ -101,13 +101,13 @@ func (d *driver) hearOn(ctx context.Context) {
 	}
 }
 
-// hearOn batches observations for at most savesWorth times the fastest recent save, because one
+// receiveMore batches observations for at most savesWorth times the fastest recent save, because one
 // slow save on a busy machine does not make a store slow. It does not batch at all for less than
-// hearShortest, and never for more than hearLongest.
+// batchShortest, and never for more than batchLongest.
 const (
-	savesWorth   = 4
-	hearShortest = 4 * time.Millisecond
-	hearLongest  = 100 * time.Millisecond
+	savesWorth    = 4
+	batchShortest = 4 * time.Millisecond
+	batchLongest  = 100 * time.Millisecond
 )
 
 // drain adds every observation that has arrived to the input.
@@ -115,7 +115,7 @@ func (d *driver) drain() {
 	for range inboxSize {
 		select {
 		case o := <-d.inbox:
-			d.hear(o)
+			d.receive(o)
 		default:
 			return
 		}
@@ -131,7 +131,7 @@ func (d *driver) listen(ctx context.Context) error {
 	cs = slices.DeleteFunc(cs, func(c stages.Command) bool { return slices.Contains(d.rec.Run.Form(runstate.Key{}).Seen, c.ID) })
 	if len(cs) > commandsAtOnce {
 		cs = cs[:commandsAtOnce]
-		d.nudge()
+		d.wakeUp()
 	}
 	d.in.Commands, d.taken, d.commanded = cs, taken, d.commanded || len(taken) > 0
 	return nil
@@ -141,8 +141,8 @@ func (d *driver) listen(ctx context.Context) error {
 // commands that a run remembers.
 const commandsAtOnce = 16
 
-// nudge makes the driver read its commands and take another turn.
-func (d *driver) nudge() {
+// wakeUp makes the driver read its commands and take another turn.
+func (d *driver) wakeUp() {
 	d.asked.Store(true)
 	d.wake()
 }

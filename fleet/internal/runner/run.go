@@ -163,7 +163,7 @@ func (r *Runner) share(n int) {
 	drivers := slices.Collect(maps.Values(r.drivers))
 	slices.SortFunc(drivers, func(a, b *driver) int { return cmp.Compare(a.inFlight.Load(), b.inFlight.Load()) })
 	for _, d := range drivers[:min(n, len(drivers))] {
-		d.leaves.Store(true)
+		d.yields.Store(true)
 		d.wake()
 	}
 }

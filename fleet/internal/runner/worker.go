@@ -65,7 +65,7 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 		case stages.Measure:
 			questions = append(questions, a.Measure)
 		default:
-			d.employ(ctx, a)
+			d.ensureWorker(ctx, a)
 		}
 	}
 	d.measure(ctx, questions)
@@ -86,8 +86,8 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 	}
 }
 
-// employ starts a worker for an action unless a worker already runs this attempt.
-func (d *driver) employ(ctx context.Context, a *stages.Action) {
+// ensureWorker starts a worker for an action unless a worker already runs this attempt.
+func (d *driver) ensureWorker(ctx context.Context, a *stages.Action) {
 	w := d.workers[a.Pos]
 	same := w != nil && w.a.Attempt == a.Attempt && !w.ended
 	if same && (!w.gone() || w.unheard.Load() > 0) {
@@ -124,8 +124,8 @@ func (d *driver) assignment(a *stages.Action) member.Assignment {
 	return out
 }
 
-// rest ends everything that the driver has started, and waits for it.
-func (d *driver) rest() {
+// endWorkers ends everything that the driver has started, and waits for it.
+func (d *driver) endWorkers() {
 	for _, w := range d.workers {
 		w.cancel()
 	}
@@ -232,7 +232,7 @@ func (w *worker) awaitAnswer(ctx context.Context) bool {
 
 // call makes one call of the updater for the cluster, when the limiter permits it.
 func (w *worker) call(ctx context.Context, do func(context.Context, member.Assignment) (backend.Proof, error)) (backend.Proof, error) {
-	leave, err := w.d.e.lanes.Enter(ctx, w.a.Cluster.Name)
+	leave, err := w.d.e.limiter.Enter(ctx, w.a.Cluster.Name)
 	if err != nil {
 		return backend.Proof{}, err
 	}
@@ -259,7 +259,7 @@ func (w *worker) send(ctx context.Context, o stages.Observation) {
 	w.last = o
 	w.unheard.Add(1)
 	select {
-	case w.d.inbox <- word{o, w}:
+	case w.d.inbox <- received{o, w}:
 		w.d.wake()
 	case <-ctx.Done():
 		w.unheard.Add(-1)
@@ -270,7 +270,7 @@ func (w *worker) send(ctx context.Context, o stages.Observation) {
 // run, this driver lets it go. If not, the cluster's ledger is wrong, and only this cluster fails.
 // It returns false if the store could not be read, and otherwise the worker must end.
 func (w *worker) fence(ctx context.Context, err error) bool {
-	held, herr := w.d.held(ctx)
+	held, herr := w.d.holdsLease(ctx)
 	switch {
 	case herr != nil:
 		return false

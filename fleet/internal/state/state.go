@@ -50,7 +50,7 @@ type State struct {
 	// inventories and windows each guard the calls of one plug-in, so that a plug-in that hangs
 	// does not block the other.
 	inventories, windows *guard.Guard
-	held                 flight.Group[struct{}]
+	leases               flight.Group[struct{}]
 	log                  *slog.Logger
 	plans                *lru.Cache[string, *stages.Plan]
 	seen                 *lru.Cache[string, seenPlacement]

@@ -79,8 +79,8 @@ func RollbackShown(of Key, run string) string {
 	return run
 }
 
-// UndoneShown returns the name, as users know it, of the run that a rollback rolls back.
-func UndoneShown(status *fleet.Status) string {
+// RolledBackShown returns the name, as users know it, of the run that a rollback rolls back.
+func RolledBackShown(status *fleet.Status) string {
 	of := status.Plan.Rollback.Run
 	if k, ok := keyOfRun(of, status.Title); ok {
 		return k.Name

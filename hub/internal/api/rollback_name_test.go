@@ -58,7 +58,7 @@ func TestEveryRollbackHasAnObject(t *testing.T) {
 			if got, ok := RollbackKey(of, name); !ok || got != want {
 				t.Errorf("run %s is looked for at %s, %t, want %s", name, got, ok, want)
 			}
-			if got := UndoneShown(status); got != of.Name {
+			if got := RolledBackShown(status); got != of.Name {
 				t.Errorf("run %s takes back %s, want %s", name, got, of.Name)
 			}
 		}
@@ -101,7 +101,7 @@ func TestRollbacksOfOlderVersions(t *testing.T) {
 	if k, ok := RollbackKey(of, name); ok || RollbackShown(of, name) != name {
 		t.Errorf("it is looked for at %s", k)
 	}
-	if got := UndoneShown(status); got != run {
+	if got := RolledBackShown(status); got != run {
 		t.Errorf("it takes back %s", got)
 	}
 	for name, want := range map[string]string{"undo": "undo", "n.web.r-rollback": "r-rollback", "n.web." + strings.Repeat("x", 30) + "-0a1b2c3d-rollback": strings.Repeat("x", 30) + "-0a1b2c3d-rollback"} {

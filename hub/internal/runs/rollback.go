@@ -35,7 +35,7 @@ func (r *Reconciler) ShowRollback(ctx context.Context, k api.Key, st fleet.Statu
 	if err != nil {
 		return 0, err
 	}
-	facts := &status.RollbackObjectFacts{Name: k.Name, Namespace: k.Namespace, Of: api.UndoneShown(&st), Seal: seal, Run: &st.Run, Plan: st.Plan}
+	facts := &status.RollbackObjectFacts{Name: k.Name, Namespace: k.Namespace, Of: api.RolledBackShown(&st), Seal: seal, Run: &st.Run, Plan: st.Plan}
 	if facts.Snapshots, err = r.snapshotsOf(ctx, st.Plan.Placement); err != nil {
 		return 0, err
 	}
@@ -75,7 +75,7 @@ func (r *Reconciler) Relabel(ctx context.Context, obj *unstructured.Unstructured
 	if st.Plan.Rollback == nil {
 		return nil
 	}
-	of := api.UndoneShown(st)
+	of := api.RolledBackShown(st)
 	if obj.GetLabels()[api.LabelRollbackOf] == of {
 		return nil
 	}
@@ -114,7 +114,7 @@ func (r *Reconciler) NameTaken(ctx context.Context, k api.Key, obj *unstructured
 	if api.IsBegun(obj) || api.InitializeFailed(obj) {
 		return nil
 	}
-	err := fmt.Errorf("the name is taken: the updateRun that rolls back updateRun %s has it; choose another name", api.UndoneShown(&st))
+	err := fmt.Errorf("the name is taken: the updateRun that rolls back updateRun %s has it; choose another name", api.RolledBackShown(&st))
 	r.Recorder.Warning(obj, api.EventInitializeFailed, "%v", err)
 	gvr := api.ScopeOf(k).GVR(api.RunKind)
 	return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
