@@ -1,11 +1,13 @@
 package fleet_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
@@ -70,5 +72,62 @@ func TestNewClustersAreThoseThatNoRunWasToUpdate(t *testing.T) {
 		if got := newIn(must(e.Run("third").CatchUp(t.Context(), "late", approval.Identity{Name: "ann"}))(t)); got != "member5" {
 			t.Errorf("new are %q in the run that catches up, want member5", got)
 		}
+	})
+}
+
+// unprovenFirst updates all clusters one after the other, the unproven ones first.
+func unprovenFirst(name string, index int) fleet.RunSpec {
+	spec := specOf(name, index)
+	spec.Strategy = stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Groups: []stages.Group{
+		{Name: "update", Selector: &metav1.LabelSelector{}, UnprovenFirst: true},
+	}}}}
+	return spec
+}
+
+// orderIn returns the clusters of a plan in its order.
+func orderIn(s fleet.Status) string {
+	var names []string
+	for _, c := range s.Plan.Clusters {
+		names = append(names, c.Name)
+	}
+	return strings.Join(names, " ")
+}
+
+// A cluster that a run changed and did not prove is the first of the next plan that begins with
+// unproven clusters, while that run is under way and after it has ended. A proof ends that.
+func TestUnprovenClustersAreThoseThatRunsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(*fleet.Placement) {})
+		w.capture(e, "v0")
+		defer running(t, e)()
+		create := func(name string, index int, want string) {
+			t.Helper()
+			if got := orderIn(must(e.CreateRun(t.Context(), unprovenFirst(name, index)))(t)); got != want {
+				t.Errorf("%s has the clusters %q, want %q", name, got, want)
+			}
+		}
+		abort := func(name string) {
+			t.Helper()
+			if err := e.Run(name).Command(t.Context(), stages.Command{Verb: stages.Abort}); err != nil {
+				t.Fatal(err)
+			}
+			endOf(t, e, name)
+		}
+		create("complete", 0, "member1 member2 member3")
+		endOf(t, e, "complete")
+		w.capture(e, "v1")
+		w.fleet.Cluster("member2").Refuse(func(*unstructured.Unstructured) error { return errors.New("not admitted") })
+		create("stuck", 1, "member1 member2 member3")
+		quiet()
+		create("behind", 1, "member2 member1 member3")
+		abort("behind")
+		abort("stuck")
+		create("after", 1, "member2 member1 member3")
+		quiet()
+		abort("after")
+		create("again", 1, "member2 member1 member3") // it had this snapshot already
+		w.fleet.Cluster("member2").Refuse(nil)
+		endOf(t, e, "again")
+		create("last", 1, "member1 member2 member3")
 	})
 }

@@ -292,10 +292,11 @@
 //     Members that no earlier update selected have nothing that could become unavailable. The hub
 //     updates up to 1000 of them immediately, in addition to the maxUnavailable other members, and
 //     neither part waits for the other. KubeFleet, too, updates them immediately, but counts those
-//     that are not available yet against maxUnavailable. If an update replaces another one, it
-//     does not count a cluster that is not available yet because of the old update, or still
-//     fails, unless the order of names leads to that cluster first; KubeFleet updates the failed
-//     clusters before the others, and counts all that are not available.
+//     that are not available yet against maxUnavailable. If an update replaces another one, the
+//     hub ends the other one first, with an abort by slipway-hub in its history. The new update
+//     begins with the clusters that the old one changed and did not prove to be available, and
+//     changes no other cluster while maxUnavailable of them are left. KubeFleet updates the failed
+//     clusters first and also counts clusters that became unavailable later, by themselves.
 //   - A PersistentVolumeClaim that is Pending is not available, even if it waits for its first
 //     consumer; KubeFleet does not track it.
 //   - A ClusterResourceOverride whose selector has the scope NamespaceOnly or

@@ -12,6 +12,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	approvals "github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // TestRollingEachChangeRollsOutByItself: strategy RollingUpdate brings each change to the members
@@ -76,6 +80,83 @@ func TestRollingANewerChangeTakesOver(t *testing.T) {
 		s.eventually("the bad one to be gone", s.gone(s.member(i+1), "deploy/NAME/app"))
 	}
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+}
+
+// TestRollingCountsWhatTheReplacedUpdateLeft: a cluster that an update changed and that did not
+// become available counts against maxUnavailable of the update that replaces it, and gets the new
+// objects first, wherever its name stands. Another cluster is changed once that one is available.
+func TestRollingCountsWhatTheReplacedUpdateLeft(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.apply(deployment)
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}")
+	for i := range 2 {
+		s.available(i + 1)
+	}
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	image := func(version string) {
+		s.patch("deploy/NAME/app", `{spec: {template: {spec: {containers: [{name: app, image: "example.invalid/app:`+version+`"}]}}}}`)
+	}
+	on := func(member int, version string) func() error {
+		return func() error {
+			u, err := s.read(s.member(member), "deploy/NAME/app")
+			if err != nil {
+				return err
+			}
+			list, _, _ := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "containers")
+			if got := list[0].(map[string]any)["image"]; got != "example.invalid/app:"+version {
+				return fmt.Errorf("member %d has %v", member, got)
+			}
+			return nil
+		}
+	}
+	image("2")
+	s.eventually("version 2 on the first", on(1, "2"))
+	s.available(1)
+	s.eventually("version 2 on the second", on(2, "2"))
+	image("3")
+	s.eventually("version 3 on the second, which is not available", on(2, "3"))
+	s.stays("the first waits for it", time.Second, on(1, "2"))
+	s.available(2)
+	s.eventually("version 3 on the first", on(1, "3"))
+	s.available(1)
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+}
+
+// TestRollingAnUpdateThatWasEndedForAnotherIsMadeAgain: a hub ends an update before it creates the
+// one that replaces it. If it dies in between, and the placement asks for the first update again,
+// the hub starts that one again. It starts none that somebody else has aborted.
+func TestRollingAnUpdateThatWasEndedForAnotherIsMadeAgain(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.apply(deployment)
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}")
+	s.eventually("the Deployment, which is not available", func() error { _, err := s.read(s.member(1), "deploy/NAME/app"); return err })
+	runs := func(want int) func() error {
+		return func() error {
+			names, err := s.served.Engine().Placement(s.name).RunNames(t.Context())
+			if err == nil && len(names) != want {
+				err = fmt.Errorf("the runs are %v", names)
+			}
+			return err
+		}
+	}
+	abort := func(run, by string) {
+		if err := s.served.Engine().Run(run).Command(t.Context(), stages.Command{Verb: stages.Abort, By: approvals.Identity{Name: by}}); err != nil {
+			t.Fatal(err)
+		}
+		s.eventually(run+" to be aborted", func() error {
+			status, err := s.served.Engine().Run(run).Status(t.Context())
+			if err == nil && status.Run.State != stages.Aborted {
+				err = fmt.Errorf("it is %s", status.Run.State)
+			}
+			return err
+		})
+	}
+	abort("r.1."+s.name, api.Manager)
+	s.eventually("a second run", runs(2))
+	abort("r.2."+s.name, "host")
+	s.stays("no third run", 1500*time.Millisecond, runs(2))
 }
 
 // TestRollingWaitsTheUnavailablePeriod: nothing shows whether an Ingress works. A member is therefore

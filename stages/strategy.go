@@ -175,6 +175,11 @@ type Group struct {
 	// for, or delaying, clusters that are updated at a lower MaxConcurrency. Such a group
 	// has no Selector or Clusters, and may be empty. A stage has at most one.
 	New bool `json:"new,omitempty"`
+	// UnprovenFirst makes the group begin with its unproven clusters, see [Target].Unproven,
+	// whatever the order of the others. A run that replaces another one then changes no further
+	// cluster before the clusters that the other run left are in flight or proven, so that
+	// MaxConcurrency bounds the clusters that both runs together may have made unavailable.
+	UnprovenFirst bool `json:"unprovenFirst,omitempty"`
 	// SortKey is the stage's when empty.
 	SortKey string `json:"sortingLabelKey,omitempty"`
 	// MaxConcurrency is 1 by default, MaxFailures has no limit of its own;

@@ -27,6 +27,9 @@ type Target struct {
 	// intended to update. Groups with [Group].New hold them. Picked clusters that it does not name
 	// may have content.
 	New map[string]bool
+	// Unproven names the picked clusters that an earlier run began to change and did not prove to
+	// have its content. Groups with [Group].UnprovenFirst begin with them.
+	Unproven map[string]bool
 	// Part reports whether the clusters are only some of the strategy's clusters, as in a
 	// catch-up run. There may then be fewer clusters than a limit names, and the planner
 	// takes no share of less than 100% of them.

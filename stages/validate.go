@@ -112,6 +112,9 @@ func checkStage(at *field.Path, st *Stage) field.ErrorList {
 		case g.New:
 			newGroup = g.Name
 		}
+		if g.UnprovenFirst && (g.New || g.Pause) {
+			errs = append(errs, field.Forbidden(at.Child("unprovenFirst"), "no cluster of a group with new or pause is unproven: leave it out"))
+		}
 		errs = append(errs, checkUnique(at.Child("name"), g.Name, seen)...)
 		errs = append(errs, checkPick(at, g.Selector, g.SortKey)...)
 		errs = append(errs, g.checkFlow(at)...)

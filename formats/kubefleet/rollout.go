@@ -94,6 +94,9 @@ const newAtOnce = 1000
 // clusters at once, as in KubeFleet, even if one of them fails. A cluster that joins does not wait
 // for an update that is stuck, and does not delay updates.
 //
+// The update begins with the clusters that an earlier run changed and did not prove to be healthy,
+// because they may be unavailable. No other cluster is changed while MaxUnavailable of them are.
+//
 // KubeFleet waits UnavailablePeriod only for objects whose availability it does not track. Here a
 // healthy cluster waits that long if items contain such an object. Workloads have a status and data
 // is available as soon as it exists, so neither needs the wait; custom resources do.
@@ -104,7 +107,7 @@ func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
 		Name: RollingStrategyName,
 		Stages: []stages.Stage{{Name: RollingStrategyName, Selector: &metav1.LabelSelector{}, Groups: []stages.Group{
 			{Name: "new", New: true, MaxConcurrency: &atOnce},
-			{Name: "update", Selector: &metav1.LabelSelector{}, MaxConcurrency: &r.MaxUnavailable},
+			{Name: "update", Selector: &metav1.LabelSelector{}, MaxConcurrency: &r.MaxUnavailable, UnprovenFirst: true},
 		}}},
 		Removal: stages.Removal{MaxConcurrency: &r.MaxUnavailable},
 	}

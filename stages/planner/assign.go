@@ -214,9 +214,18 @@ func (b *planner) order() {
 }
 
 func (b *planner) orderPart(st *openStage, part *part) {
-	if part.sortKey == "" && part.rank == nil {
-		return // already by name
+	if part.sortKey != "" || part.rank != nil { // otherwise they are by name
+		b.sortPart(st, part)
 	}
+	if part.group.UnprovenFirst {
+		proven := slices.Clone(part.entries)
+		proven = slices.DeleteFunc(proven, func(e entry) bool { return b.clusters[e.cluster].isUnproven })
+		unproven := slices.DeleteFunc(part.entries, func(e entry) bool { return !b.clusters[e.cluster].isUnproven })
+		part.entries = append(unproven, proven...)
+	}
+}
+
+func (b *planner) sortPart(st *openStage, part *part) {
 	where := whereOf(st.stage.Name, part.group.Name)
 	bad := b.names(part.unsorted)
 	for i, c := range part.unsorted {

@@ -54,7 +54,8 @@ func (b inputs) checkTarget(at *field.Path) {
 	b.checkRevisions(at)
 	b.checkRemove(at.Child("remove"))
 	b.checkLeft(at.Child("left"))
-	b.checkNew(at.Child("new"))
+	b.checkMarks(at.Child("new"), b.target.New, func(c *candidate) { c.isNew = true })
+	b.checkMarks(at.Child("unproven"), b.target.Unproven, func(c *candidate) { c.isUnproven = true })
 }
 
 func (b inputs) checkLeft(at *field.Path) {
@@ -171,20 +172,26 @@ func (b inputs) checkOnly(at *field.Path, only []string) {
 	}
 }
 
-// checkNew checks the names of the new clusters and marks the clusters.
-func (b inputs) checkNew(at *field.Path) {
+// checkMarks checks the names of the marked clusters and marks the candidates.
+func (b inputs) checkMarks(at *field.Path, marked map[string]bool, mark func(*candidate)) {
+	if len(marked) == 0 {
+		return
+	}
 	known := 0
 	for i := range b.clusters {
-		b.clusters[i].isNew = b.target.New[b.clusters[i].Name]
-		if _, named := b.target.New[b.clusters[i].Name]; named && !b.isAgain(i) {
+		is, named := marked[b.clusters[i].Name]
+		if is {
+			mark(&b.clusters[i])
+		}
+		if named && !b.isAgain(i) {
 			known++
 		}
 	}
-	if known == len(b.target.New) {
+	if known == len(marked) {
 		return
 	}
 	var unknown []string
-	for _, name := range slices.Sorted(maps.Keys(b.target.New)) {
+	for _, name := range slices.Sorted(maps.Keys(marked)) {
 		if !b.has(name) {
 			unknown = append(unknown, name)
 		}

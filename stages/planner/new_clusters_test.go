@@ -70,6 +70,61 @@ func TestNewClustersAreAGroupOfTheirOwn(t *testing.T) {
 	}
 }
 
+// A group with UnprovenFirst begins with its unproven clusters. Among these, and among the others,
+// the order is that of the group. Other groups ignore which clusters are unproven.
+func TestUnprovenClustersComeFirst(t *testing.T) {
+	fleet := clusters(6)
+	for i, rank := range []string{"3", "1", "2", "6", "5"} { // the last has none
+		fleet[i].Labels["rank"] = rank
+	}
+	first := func(g stages.Group) stages.Stage {
+		st := everything("all")
+		g.Name, g.UnprovenFirst = "update", true
+		st.Groups = []stages.Group{g}
+		return st
+	}
+	for _, c := range []struct {
+		name     string
+		stage    stages.Stage
+		unproven []string
+		layout   string
+	}{
+		{"by name", first(stages.Group{Selector: &metav1.LabelSelector{}}), []string{"c004", "c002"}, "all/update: c002 c004 c000 c001 c003 c005"},
+		{"by rank", first(stages.Group{Selector: &metav1.LabelSelector{}, SortKey: "rank"}), []string{"c005", "c000", "c003"}, "all/update: c000 c003 c005 c001 c002 c004"},
+		{
+			"in a given order", first(stages.Group{Clusters: []string{"c005", "c001", "c000", "c003", "c002", "c004"}}),
+			[]string{"c003", "c001"},
+			"all/update: c001 c003 c005 c000 c002 c004",
+		},
+		{"all", first(stages.Group{Selector: &metav1.LabelSelector{}}), []string{"c000", "c001", "c002", "c003", "c004", "c005"}, "all/update: c000 c001 c002 c003 c004 c005"},
+		{"none", first(stages.Group{Selector: &metav1.LabelSelector{}}), nil, "all/update: c000 c001 c002 c003 c004 c005"},
+		{"without the setting", everything("all"), []string{"c004"}, "all/: c000 c001 c002 c003 c004 c005"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			target := testTarget()
+			target.Unproven = map[string]bool{}
+			for _, name := range c.unproven {
+				target.Unproven[name] = true
+			}
+			p := mustPlan(t, stages.Strategy{Stages: []stages.Stage{c.stage}}, target, fleet)
+			if got := layoutOf(p); !slices.Equal(got, []string{c.layout}) {
+				t.Errorf("the layout is %q, want %q", got, c.layout)
+			}
+		})
+	}
+}
+
+// Unproven clusters that are not among the clusters, and groups that have none, are refused.
+func TestUnprovenClustersThatCannotBe(t *testing.T) {
+	target := testTarget()
+	target.Unproven = map[string]bool{"c000": true, "stranger": true}
+	_, err := Plan(stages.Strategy{Stages: []stages.Stage{everything("all")}}, target, clusters(1))
+	wantError(t, err, `target.unproven: Invalid value: ["stranger"]: is not among the clusters`)
+	s := stages.Strategy{Stages: []stages.Stage{newGroups(stages.Group{Name: "update", Selector: &metav1.LabelSelector{}})}}
+	s.Stages[0].Groups[0].UnprovenFirst = true
+	wantError(t, s.Validate(), "stages[0].groups[0].unprovenFirst: Forbidden: no cluster of a group with new or pause is unproven")
+}
+
 // Invalid new clusters, and invalid groups for them, are refused with the name of the field.
 func TestNewClustersThatCannotBe(t *testing.T) {
 	target := testTarget()

@@ -34,6 +34,8 @@ type candidate struct {
 	Labels    map[string]string
 	// isNew reports whether the cluster has nothing of the placement.
 	isNew bool
+	// isUnproven reports whether an earlier run changed the cluster and did not prove its content.
+	isUnproven bool
 	// revision is an index into the planner's revisions.
 	revision int32
 	// position is the cluster's place in the plan, or -1.

@@ -25,6 +25,9 @@ type Binding struct {
 	// Policy is the index, plus one, of the selection whose run last proved that the cluster has
 	// Applied; 0 if unknown. A selection by another policy has another index.
 	Policy int `json:"policy,omitempty"`
+	// Unproven reports whether a run has begun to change the cluster since Applied was last proven.
+	// Then the cluster may be unavailable, also if Attempted is Applied.
+	Unproven bool `json:"unproven,omitempty"`
 }
 
 // Bindings holds the bindings of the clusters that may have objects of the placement, by name, as
@@ -88,7 +91,7 @@ func (b Bindings) set(cluster string, h Binding) bool {
 // attempt records that a cluster may have parts of the snapshot with this index.
 func (b Bindings) attempt(cluster string, index int) bool {
 	h := b.Of(cluster)
-	h.Attempted = index
+	h.Attempted, h.Unproven = index, true
 	return b.set(cluster, h)
 }
 
@@ -145,7 +148,7 @@ func (b Bindings) take(r *Result, planned map[string]bool) (changed bool) {
 		case c.Index == None:
 			changed = b.remove(c.Cluster) || changed
 		case c.Got == Applied:
-			changed = b.set(c.Cluster, Binding{c.Index, c.Index, c.Revision, r.Policy}) || changed
+			changed = b.set(c.Cluster, Binding{Applied: c.Index, Attempted: c.Index, Revision: c.Revision, Policy: r.Policy}) || changed
 		default:
 			changed = b.attempt(c.Cluster, c.Index) || changed
 		}
@@ -278,6 +281,10 @@ func ResultOf(p *stages.Plan, r *step.Run) Result {
 			out.Clusters[pos].Got = Untouched
 		case stages.Completed:
 			out.Clusters[pos].Got = Applied
+		case stages.Skipped:
+			if !r.IsTouched(pos, state) {
+				out.Clusters[pos].Got = Untouched
+			}
 		default:
 		}
 		if r.MayHaveChanged(pos, state) {

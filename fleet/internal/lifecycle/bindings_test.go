@@ -67,8 +67,8 @@ func result(p *stages.Plan, r *step.Run) *Result {
 
 func heldBefore() Bindings {
 	return Bindings{
-		"done": {3, 5, "", 2}, "failed": {3, 5, "", 2}, "flying": {3, 5, "", 2}, "gone": {3, 5, "", 2}, "unreached": {3, 5, "", 2},
-		"leaver": {3, 5, "", 2}, "stuck": {3, 5, "", 2}, "other": {2, 2, "", 1},
+		"done": {3, 5, "", 2, true}, "failed": {3, 5, "", 2, true}, "flying": {3, 5, "", 2, true}, "gone": {3, 5, "", 2, true}, "unreached": {3, 5, "", 2, true},
+		"leaver": {3, 5, "", 2, true}, "stuck": {3, 5, "", 2, true}, "other": {2, 2, "", 1, false},
 	}
 }
 
@@ -83,33 +83,33 @@ func TestWhatClustersMayHave(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	was, got, maybe := Binding{3, 5, "", 2}, Binding{7, 7, "rev", 4}, Binding{3, 7, "", 2}
+	was, got, maybe := Binding{3, 5, "", 2, true}, Binding{7, 7, "rev", 4, false}, Binding{3, 7, "", 2, true}
 	for what, c := range map[string]struct {
 		do    func(Bindings) bool
 		want  Bindings
 		inUse []int
 	}{
 		"stopped in the first stage": {func(r Bindings) bool { return r.take(result(plan, held), nil) }, Bindings{
-			"done": got, "failed": maybe, "flying": maybe, "gone": {None, None, "", 0}, "unreached": was,
-			"leaver": was, "stuck": was, "other": {2, 2, "", 1},
+			"done": got, "failed": maybe, "flying": maybe, "gone": {None, None, "", 0, false}, "unreached": was,
+			"leaver": was, "stuck": was, "other": {2, 2, "", 1, false},
 		}, []int{2, 3, 5, 7}},
 		"ended": {func(r Bindings) bool { return r.take(result(plan, cleaned), nil) }, Bindings{
 			"done": got, "failed": got, "flying": got, "gone": got, "unreached": got,
-			"stuck": was, "other": {2, 2, "", 1},
+			"stuck": was, "other": {2, 2, "", 1, false},
 		}, []int{2, 3, 5, 7}},
 		"ended, and another run is to update what it cleaned": {func(r Bindings) bool {
 			return r.take(result(plan, cleaned), map[string]bool{"leaver": true})
 		}, Bindings{
 			"done": got, "failed": got, "flying": got, "gone": got, "unreached": got,
-			"leaver": {None, None, "", 0}, "stuck": was, "other": {2, 2, "", 1},
+			"leaver": {None, None, "", 0, false}, "stuck": was, "other": {2, 2, "", 1, false},
 		}, []int{2, 3, 5, 7}},
 		"deleted": {func(r Bindings) bool { return r.markAttempted(result(plan, held)) }, Bindings{
 			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": was,
-			"leaver": was, "stuck": was, "other": {2, 2, "", 1},
+			"leaver": was, "stuck": was, "other": {2, 2, "", 1, false},
 		}, []int{2, 3, 5, 7}},
 		"deleted, and its record cannot be read": {func(r Bindings) bool { return r.markAttempted(result(plan, nil)) }, Bindings{
 			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": maybe,
-			"leaver": was, "stuck": was, "other": {2, 2, "", 1},
+			"leaver": was, "stuck": was, "other": {2, 2, "", 1, false},
 		}, []int{2, 3, 5, 7}},
 	} {
 		r := heldBefore()
@@ -125,20 +125,20 @@ func TestWhatClustersMayHave(t *testing.T) {
 	}
 	leaving := *plan
 	leaving.Left = []string{"other", "unknown"}
-	if r := heldBefore(); !r.take(result(&leaving, cleaned), nil) || r["other"] != (Binding{None, None, "", 0}) || len(r) != len(heldBefore())-1 {
+	if r := heldBefore(); !r.take(result(&leaving, cleaned), nil) || r["other"] != (Binding{None, None, "", 0, false}) || len(r) != len(heldBefore())-1 {
 		t.Errorf("a run that completed leaves %v", r)
 	}
-	if r := heldBefore(); !r.take(result(&leaving, held), nil) || r["other"] != (Binding{2, 2, "", 1}) {
+	if r := heldBefore(); !r.take(result(&leaving, held), nil) || r["other"] != (Binding{2, 2, "", 1, false}) {
 		t.Errorf("a run that did not complete leaves %v", r)
 	}
-	r := Bindings{"done": {7, 7, "rev", 4}}
+	r := Bindings{"done": {7, 7, "rev", 4, false}}
 	quiet := heldRun(plan)
 	quiet.Form(runstate.Key{}).Unsuccessful, quiet.Form(runstate.Key{}).InFlight = nil, nil
 	quiet.Form(runstate.Key{}).Stages[0].Groups[0] = runstate.GroupRun{Next: 1, Completed: 1}
 	if r.take(result(plan, quiet), nil) || len(r) != 1 {
 		t.Errorf("a run that brought what there was changes the bindings: %v", r)
 	}
-	if r.markAllAttempted(8); r["done"] != (Binding{7, 8, "rev", 4}) {
+	if r.markAllAttempted(8); r["done"] != (Binding{7, 8, "rev", 4, true}) {
 		t.Errorf("in doubt: %v", r)
 	}
 }

@@ -257,7 +257,7 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 	want, got := c.w.bindings(before.Bindings), c.w.bindings(s.Bindings)
 	attempt := func(cluster string, index int) {
 		h := want.Of(cluster)
-		h.Attempted = index
+		h.Attempted, h.Unproven = index, true
 		want[cluster] = h
 	}
 	for _, old := range before.Runs {
@@ -352,9 +352,9 @@ func (c *checker) expect(before *State, want, got Bindings, r *record, f Facts) 
 			delete(want, cl.Cluster)
 		case cl.Index == None:
 		case cl.Got == Applied:
-			want[cl.Cluster] = Binding{cl.Index, cl.Index, cl.Revision, 0}
+			want[cl.Cluster] = Binding{cl.Index, cl.Index, cl.Revision, 0, false}
 		default:
-			h.Attempted = cl.Index
+			h.Attempted, h.Unproven = cl.Index, true
 			want[cl.Cluster] = h
 		}
 	}

@@ -57,6 +57,9 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 		return nil, err
 	}
 	target.New = unbound(held, clusters)
+	if target.Unproven, err = pl.unproven(ctx, rec, &s.Plan.Strategy, held, clusters); err != nil {
+		return nil, err
+	}
 	if d.Plan, err = planner.Plan(s.Plan.Strategy, target, clusters); err != nil {
 		return d, err
 	}

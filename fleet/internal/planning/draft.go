@@ -107,6 +107,9 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	target.Remove = unpicked(held, d.Selection, inventory)
 	target.Left = left(held, inventory)
 	target.New = unbound(held, clusters)
+	if target.Unproven, err = pl.unproven(ctx, rec, &spec.Strategy, held, clusters); err != nil {
+		return nil, err
+	}
 	if err := d.render(&target, clusters, pl.Bans(rec.Placement.Namespace)); err != nil {
 		return nil, err
 	}
@@ -213,6 +216,42 @@ func unbound(b lifecycle.Bindings, clusters []placement.Cluster) map[string]bool
 		}
 	}
 	return out
+}
+
+// unproven returns the clusters that an earlier run began to change and did not prove. The bindings
+// have the results of the runs that have ended; the other runs are read. It returns none if the
+// strategy does not ask for them.
+func (pl *Planner) unproven(ctx context.Context, rec *record.Placement, s *stages.Strategy, b lifecycle.Bindings, clusters []placement.Cluster) (map[string]bool, error) {
+	if !slices.ContainsFunc(s.Stages, func(st stages.Stage) bool {
+		return slices.ContainsFunc(st.Groups, func(g stages.Group) bool { return g.UnprovenFirst })
+	}) {
+		return nil, nil
+	}
+	changing := map[string]bool{}
+	for i := range rec.Runs {
+		if rec.Runs[i].Ended != "" {
+			continue
+		}
+		s, err := pl.state.Status(ctx, rec.Runs[i].Name)
+		if state.IsLasting(err) {
+			continue // it was deleted in between, or can never be read
+		}
+		if err != nil {
+			return nil, err
+		}
+		for pos, state := range s.Run.States(s.Plan) {
+			if state != stages.Completed && s.Run.IsTouched(pos, state) {
+				changing[s.Plan.Clusters[pos].Name] = true
+			}
+		}
+	}
+	out := map[string]bool{}
+	for i := range clusters {
+		if name := clusters[i].Name; b[name].Unproven || changing[name] {
+			out[name] = true
+		}
+	}
+	return out, nil
 }
 
 // unpicked returns the clusters of the inventory that may have objects and are no longer picked,

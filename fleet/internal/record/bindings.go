@@ -38,9 +38,21 @@ func newBindingsPage(b lifecycle.Bindings, clusters []string) bindingsPage {
 		page.Groups[i].Clusters = append(page.Groups[i].Clusters, name)
 	}
 	slices.SortFunc(page.Groups, func(a, b bindingsGroup) int {
-		return cmp.Or(cmp.Compare(a.Applied, b.Applied), cmp.Compare(a.Attempted, b.Attempted), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Policy, b.Policy))
+		return cmp.Or(cmp.Compare(a.Applied, b.Applied), cmp.Compare(a.Attempted, b.Attempted), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Policy, b.Policy), compareBool(a.Unproven, b.Unproven))
 	})
 	return page
+}
+
+// compareBool orders false before true.
+func compareBool(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	default:
+		return 1
+	}
 }
 
 // bindingsInline is the maximum number of clusters whose bindings are stored in the record of their

@@ -3,9 +3,11 @@ package placements
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -17,14 +19,15 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // startRollingUpdate starts a run of the latest snapshot of a placement with strategy
 // RollingUpdate. It starts none if the last such run is for the same snapshot, the same clusters
-// and the same apply strategy, because a run keeps the apply strategy that it was created with. A
-// run that has not ended is superseded. While an eviction runs, nothing is started; after it, a new
-// run brings the objects back to an evicted cluster that is picked again. created reports whether
-// the view lacks the run because it was created just now.
+// and the same apply strategy, because a run keeps the apply strategy that it was created with. If
+// that run is under way, it is ended first. While an eviction runs, nothing is started; after it, a
+// new run brings the objects back to an evicted cluster that is picked again. created reports
+// whether the view lacks the run because it was created just now.
 func (r *Reconciler) startRollingUpdate(
 	ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection,
 ) (created bool, err error) {
@@ -37,19 +40,20 @@ func (r *Reconciler) startRollingUpdate(
 	if err != nil || goesOn {
 		return false, err
 	}
-	if number > 0 && !evicted {
+	if number > 0 {
 		last, err := r.Engine.Run(rollingName(p.Name, number)).Status(ctx)
 		switch {
 		case errors.Is(err, backend.ErrNotFound):
 		case err != nil:
 			return false, err
-		case last.Plan.Index == latest.Index && last.Plan.Selection == decision.Digest:
-			same, err := r.sameClusters(ctx, last.Plan, decision)
-			if same && err == nil {
-				same, err = r.appliesAlike(ctx, &last, p)
-			}
-			if same || err != nil {
+		default:
+			if is, err := r.isOf(ctx, &last, p, latest.Index, decision); is && !evicted || err != nil {
 				return false, err
+			}
+			if !last.Run.IsEnded() {
+				if view, err = r.replace(ctx, &last.Run, p.Name); err != nil {
+					return false, err
+				}
 			}
 		}
 	}
@@ -64,10 +68,54 @@ func (r *Reconciler) startRollingUpdate(
 	r.rolling.Store(rollingName(p.Name, number+1), k)
 	_, err = r.Engine.CreateRun(ctx, fleet.RunSpec{
 		Name: rollingName(p.Name, number+1), Owner: p.Owner, Placement: p.Name, Index: &latest.Index,
-		Strategy: rollout.Strategy(items), Starter: approval.Identity{Name: api.Manager},
+		Strategy: rollout.Strategy(items), Starter: manager, Version: view.Version(),
 	})
 	return true, err
 }
+
+// manager is the identity of the hub.
+var manager = approval.Identity{Name: api.Manager}
+
+// isOf reports whether a rolling update is for a snapshot, the picked clusters and the apply
+// strategy of the placement, and was not ended for an update that was then never created.
+func (r *Reconciler) isOf(ctx context.Context, last *fleet.Status, p fleet.Placement, index int, d placement.Selection) (bool, error) {
+	if last.Plan.Index != index || last.Plan.Selection != d.Digest {
+		return false, nil
+	}
+	if same, err := r.sameClusters(ctx, last.Plan, d); !same || err != nil {
+		return false, err
+	}
+	if alike, err := r.appliesAlike(ctx, last, p); !alike || err != nil {
+		return false, err
+	}
+	if last.Run.State != stages.Aborted {
+		return true, nil
+	}
+	history, err := r.Engine.Run(last.Run.Name).History(ctx, 0)
+	return !slices.ContainsFunc(history.Events, func(e stages.Event) bool {
+		return e.Type == stages.RunAborted && e.By == manager.Name
+	}), err
+}
+
+// replace ends a rolling update that is under way, and returns the placement after that. A plan
+// that is made later begins with the clusters that the update changed and did not prove, so that
+// these count against maxUnavailable. A plan that is made earlier could not know them.
+func (r *Reconciler) replace(ctx context.Context, run *step.Run, placement string) (*fleet.PlacementView, error) {
+	h := r.Engine.Run(run.Name)
+	if err := h.Command(ctx, stages.Command{ID: "replaced", Verb: stages.Abort, By: manager, Message: "a newer update replaces it"}); err != nil {
+		return nil, err
+	}
+	brief, cancel := context.WithTimeout(ctx, replaceWait)
+	defer cancel()
+	if _, err := h.Wait(brief); err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return nil, errors.Join(ctx.Err(), fmt.Errorf("run %s is still ending: %w", run.Name, backend.ErrConflict))
+	}
+	return r.Engine.Placement(placement).View(ctx)
+}
+
+// replaceWait is how long a round waits for the end of an update that it replaces. Usually that
+// takes milliseconds.
+const replaceWait = 2 * time.Second
 
 // sameClusters reports whether the picked clusters have the UIDs of the plan, so that none was
 // registered again under the same name since.
