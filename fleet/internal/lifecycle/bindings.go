@@ -282,7 +282,7 @@ func ResultOf(p *stages.Plan, r *step.Run) Result {
 		case stages.Completed:
 			out.Clusters[pos].Got = Applied
 		case stages.Skipped:
-			if !r.IsTouched(pos, state) {
+			if !r.MayHaveChanged(pos, state) {
 				out.Clusters[pos].Got = Untouched
 			}
 		default:

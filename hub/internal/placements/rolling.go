@@ -40,6 +40,7 @@ func (r *Reconciler) startRollingUpdate(
 	if err != nil || goesOn {
 		return false, err
 	}
+	u := updates{r.Engine, r.Inventory}
 	if number > 0 {
 		last, err := r.Engine.Run(rollingName(p.Name, number)).Status(ctx)
 		switch {
@@ -47,11 +48,11 @@ func (r *Reconciler) startRollingUpdate(
 		case err != nil:
 			return false, err
 		default:
-			if is, err := r.isOf(ctx, &last, p, latest.Index, decision); is && !evicted || err != nil {
+			if is, err := u.isOf(ctx, &last, p, latest.Index, decision); is && !evicted || err != nil {
 				return false, err
 			}
 			if !last.Run.IsEnded() {
-				if view, err = r.replace(ctx, &last.Run, p.Name); err != nil {
+				if view, err = u.replace(ctx, &last.Run, p.Name); err != nil {
 					return false, err
 				}
 			}
@@ -73,25 +74,31 @@ func (r *Reconciler) startRollingUpdate(
 	return true, err
 }
 
+// updates compares rolling updates with what a placement asks for, and ends them.
+type updates struct {
+	engine    *fleet.Engine
+	inventory backend.Inventory
+}
+
 // manager is the identity of the hub.
 var manager = approval.Identity{Name: api.Manager}
 
 // isOf reports whether a rolling update is for a snapshot, the picked clusters and the apply
 // strategy of the placement, and was not ended for an update that was then never created.
-func (r *Reconciler) isOf(ctx context.Context, last *fleet.Status, p fleet.Placement, index int, d placement.Selection) (bool, error) {
+func (u updates) isOf(ctx context.Context, last *fleet.Status, p fleet.Placement, index int, d placement.Selection) (bool, error) {
 	if last.Plan.Index != index || last.Plan.Selection != d.Digest {
 		return false, nil
 	}
-	if same, err := r.sameClusters(ctx, last.Plan, d); !same || err != nil {
+	if same, err := u.sameClusters(ctx, last.Plan, d); !same || err != nil {
 		return false, err
 	}
-	if alike, err := r.appliesAlike(ctx, last, p); !alike || err != nil {
+	if alike, err := u.appliesAlike(ctx, last, p); !alike || err != nil {
 		return false, err
 	}
 	if last.Run.State != stages.Aborted {
 		return true, nil
 	}
-	history, err := r.Engine.Run(last.Run.Name).History(ctx, 0)
+	history, err := u.engine.Run(last.Run.Name).History(ctx, 0)
 	return !slices.ContainsFunc(history.Events, func(e stages.Event) bool {
 		return e.Type == stages.RunAborted && e.By == manager.Name
 	}), err
@@ -100,8 +107,8 @@ func (r *Reconciler) isOf(ctx context.Context, last *fleet.Status, p fleet.Place
 // replace ends a rolling update that is under way, and returns the placement after that. A plan
 // that is made later begins with the clusters that the update changed and did not prove, so that
 // these count against maxUnavailable. A plan that is made earlier could not know them.
-func (r *Reconciler) replace(ctx context.Context, run *step.Run, placement string) (*fleet.PlacementView, error) {
-	h := r.Engine.Run(run.Name)
+func (u updates) replace(ctx context.Context, run *step.Run, placement string) (*fleet.PlacementView, error) {
+	h := u.engine.Run(run.Name)
 	if err := h.Command(ctx, stages.Command{ID: "replaced", Verb: stages.Abort, By: manager, Message: "a newer update replaces it"}); err != nil {
 		return nil, err
 	}
@@ -110,7 +117,7 @@ func (r *Reconciler) replace(ctx context.Context, run *step.Run, placement strin
 	if _, err := h.Wait(brief); err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return nil, errors.Join(ctx.Err(), fmt.Errorf("run %s is still ending: %w", run.Name, backend.ErrConflict))
 	}
-	return r.Engine.Placement(placement).View(ctx)
+	return u.engine.Placement(placement).View(ctx)
 }
 
 // replaceWait is how long a round waits for the end of an update that it replaces. Usually that
@@ -119,12 +126,12 @@ const replaceWait = 2 * time.Second
 
 // sameClusters reports whether the picked clusters have the UIDs of the plan, so that none was
 // registered again under the same name since.
-func (r *Reconciler) sameClusters(ctx context.Context, p *stages.Plan, d placement.Selection) (bool, error) {
+func (u updates) sameClusters(ctx context.Context, p *stages.Plan, d placement.Selection) (bool, error) {
 	planned := make(map[string]string, len(p.Clusters))
 	for i := range p.Clusters {
 		planned[p.Clusters[i].Name] = p.Clusters[i].UID
 	}
-	for c, err := range r.Inventory.Clusters(ctx) {
+	for c, err := range u.inventory.Clusters(ctx) {
 		if err != nil {
 			return false, err
 		}
@@ -140,14 +147,14 @@ func (r *Reconciler) sameClusters(ctx context.Context, p *stages.Plan, d placeme
 // appliesAlike reports whether a run has the apply strategy of the placement. If the engine has
 // another declaration than the object, for example because a host changed it, the run is also
 // compared with that declaration: a new run would have the same strategy, so none is started.
-func (r *Reconciler) appliesAlike(ctx context.Context, last *fleet.Status, p fleet.Placement) (bool, error) {
+func (u updates) appliesAlike(ctx context.Context, last *fleet.Status, p fleet.Placement) (bool, error) {
 	alike := func(p *fleet.Placement) bool {
 		return last.AllowCoOwnership == p.AllowCoOwnership && last.Apply.Equal(p.ApplyStrategy)
 	}
 	if alike(&p) {
 		return true, nil
 	}
-	declared, err := r.Engine.Placement(p.Name).Get(ctx)
+	declared, err := u.engine.Placement(p.Name).Get(ctx)
 	return alike(&declared), err
 }
 
