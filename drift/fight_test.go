@@ -48,7 +48,7 @@ func TestAFightCountsHalfAfterItsHalfLife(t *testing.T) {
 	}
 }
 
-func TestADifferenceThatWasNeverPutBackIsNoFight(t *testing.T) {
+func TestADifferenceThatWasNeverRestoredIsNoFight(t *testing.T) {
 	var f Fight
 	for i := range 100 {
 		if score, fighting := f.Drifted(moment(i)); score != 0 || fighting {

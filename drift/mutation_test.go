@@ -87,7 +87,7 @@ func (s *specimen) compare(t *testing.T, c drift.Comparison, live map[string]any
 }
 
 // The changes that Kubernetes makes to an object are no difference.
-func TestSpecimensAreAsTheyWereAskedFor(t *testing.T) {
+func TestSpecimensAreAsRequested(t *testing.T) {
 	for _, s := range specimens(t) {
 		for _, c := range comparisons() {
 			if ds := s.compare(t, c, s.live.Object); len(ds) > 0 {
@@ -204,7 +204,7 @@ func TestOnlyOrderThatMattersIsDrift(t *testing.T) {
 
 // The report of a change does not depend on the order of items with keys, except for entries
 // about the order and for indexes.
-func TestAChangeIsToldInAnyOrder(t *testing.T) {
+func TestAChangeIsReportedInAnyOrder(t *testing.T) {
 	for _, s := range specimens(t) {
 		typ := schema.Builtin().Type(s.hub.GroupVersionKind())
 		visit(s.hub.Object, "", func(at string, v any) {

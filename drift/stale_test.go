@@ -141,7 +141,7 @@ func TestAppliedFieldsBeyondTheLimitsAreNotRemembered(t *testing.T) {
 	}
 }
 
-func TestManyMembersMayBeLookedAtAtOnce(t *testing.T) {
+func TestManyMembersMayBeReadAtOnce(t *testing.T) {
 	m, _ := cleanMember(t)
 	var wait sync.WaitGroup
 	for i := range 4 * maxCached {

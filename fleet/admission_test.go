@@ -242,7 +242,7 @@ func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 
 // A held run is planned and frozen. It does not delay other runs until it is started, and then
 // waits for its turn.
-func TestHeldRunWaitsForItsStart(t *testing.T) {
+func TestARunOnHoldWaitsForItsStart(t *testing.T) {
 	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		held := specOf("held", 2)
 		held.Hold = true

@@ -62,7 +62,7 @@ func TestTheIDOfAnAnswerOfAnAuthorityCoversWhatMayMakeItCount(t *testing.T) {
 
 // An answer was refused because of its author's groups. It counts after the author has joined the
 // required group.
-func TestAnAuthorityIsHeardAgainWhenAnotherClientHasJoinedAGroup(t *testing.T) {
+func TestAnAuthorityIsAskedAgainWhenAnotherClientHasJoinedAGroup(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newApprovalEnv(t, approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}}})

@@ -349,7 +349,7 @@ func TestACheckOfANamespaceReachesNoOtherCluster(t *testing.T) {
 
 // A check brings its object to no cluster of the run before the gates of that cluster's own stage
 // have opened, and to no cluster that the run cleans.
-func TestACheckObjectComesToAClusterOnlyAfterItsGates(t *testing.T) {
+func TestACheckObjectIsAppliedOnlyAfterItsGates(t *testing.T) {
 	const early, leaves = "the gates before ", "the run removes the placement from member2"
 	for _, tenant := range []string{"", "test-namespace"} {
 		synctest.Test(t, func(t *testing.T) {

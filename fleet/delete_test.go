@@ -44,7 +44,7 @@ func TestDeletionEndsAfterACrash(t *testing.T) {
 
 // A run in progress is only deleted by force. A waiting, stopped or ended run is deleted without
 // force.
-func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
+func TestAnActiveRunIsDeletedByForce(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// come brings the run to a state.

@@ -103,7 +103,7 @@ func TestADeletionOfNothing(t *testing.T) {
 
 // A collection may store a note about a failed run creation while all data of a placement is
 // deleted. The note is deleted too.
-func TestADeletionErasesWhatIsWrittenMeanwhile(t *testing.T) {
+func TestADeletionErasesConcurrentWrites(t *testing.T) {
 	for range 20 { // engines work concurrently, and sometimes the collection is too late to store a note
 		noted := false
 		synctest.Test(t, func(t *testing.T) { noted = noteWhileErased(t) })

@@ -261,7 +261,7 @@ func (w *engineEnv) declareAgain(e *fleet.Engine) {
 }
 
 // A cluster that left the inventory does not delay the deletion, and the report names it.
-func TestADeletionTellsOfClustersThatLeft(t *testing.T) {
+func TestADeletionReportsClustersThatLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()
@@ -382,7 +382,7 @@ func TestADeletionNamesWhatAFinalizerHolds(t *testing.T) {
 
 // If a finalizer blocks a namespace on a cluster, the deletion of its placement waits up to the
 // deadline. Then the reason names the object that is left, and the finalizer.
-func TestADeletionWaitsForANamespaceThatIsHeld(t *testing.T) {
+func TestADeletionWaitsForATerminatingNamespace(t *testing.T) {
 	for name, freed := range map[string]bool{"until it is gone": true, "until the deadline": false} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

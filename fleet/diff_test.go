@@ -199,7 +199,7 @@ func withoutProblems(t *testing.T, lines, want []string) (problems []string) {
 
 // The differences report existing objects that must not be taken over, objects of another
 // placement, and adopted objects, each as such.
-func TestADifferenceTellsWhoseObjectsAre(t *testing.T) {
+func TestADifferenceNamesTheOwnersOfObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.ApplyStrategy.WhenToTakeOver = apply.Never })
 		for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", "theirs")} {

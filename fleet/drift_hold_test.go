@@ -53,7 +53,7 @@ func heldOn(t *testing.T) (*engineEnv, *fleet.Engine, func()) {
 
 // An object that is held back does not hold back others: they are applied and kept, and the report
 // describes the actual state of the cluster.
-func TestAnObjectThatIsHeldKeepsBackNoOther(t *testing.T) {
+func TestAHeldBackObjectBlocksNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := heldOn(t)
 		defer stop()
@@ -86,7 +86,7 @@ func TestAnObjectThatIsHeldKeepsBackNoOther(t *testing.T) {
 
 // A run that keeps retrying a held object writes nothing. It completes once the object may be
 // applied, and only then removes dropped objects.
-func TestARunThatRetriesWhatIsHeldWritesNothing(t *testing.T) {
+func TestARetryOfHeldBackObjectsWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := heldOn(t)
 		defer stop()

@@ -90,7 +90,7 @@ func TestAnApplyDoesNotExplainWhatWasThereBefore(t *testing.T) {
 }
 
 // If a cluster refuses to have an object restored, it is asked at longer and longer intervals.
-func TestWhatAClusterRefusesIsPutBackLessAndLessOften(t *testing.T) {
+func TestRefusedRepairsAreRetriedLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
 		defer stop()
@@ -117,7 +117,7 @@ func TestWhatAClusterRefusesIsPutBackLessAndLessOften(t *testing.T) {
 }
 
 // The same edit on many clusters is written to the placement's record in one batch.
-func TestAnEditOnManyClustersIsToldTogether(t *testing.T) {
+func TestAnEditOnManyClustersIsReportedTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const clusters = 200
 		w := newEngineEnv(t)
@@ -269,7 +269,7 @@ func TestAWatchBeginsWithTheFirstSnapshot(t *testing.T) {
 
 // The record of a cluster that cannot be observed is written once, not with each error. Its known
 // state stays, with the time of the last observation.
-func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
+func TestAnUnreadableClusterIsWrittenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
 		var puts, calls atomic.Int64
@@ -372,7 +372,7 @@ func TestTheWatchFollowsTheStrategy(t *testing.T) {
 }
 
 // A restarted engine does not repeat earlier events.
-func TestWhatDriftedIsToldOnce(t *testing.T) {
+func TestWhatDriftedIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
 		w.edit("member2", set("key", "theirs"))

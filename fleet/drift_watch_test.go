@@ -106,7 +106,7 @@ func TestAFightOverAFieldSlowsDown(t *testing.T) {
 }
 
 // Objects are restored only between runs, and never to content that a run has replaced.
-func TestNothingIsPutBackWhileARunHasThePlacement(t *testing.T) {
+func TestNothingIsRestoredWhileARunHasThePlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
 		defer stop()

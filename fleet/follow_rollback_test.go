@@ -243,7 +243,7 @@ func TestARunThatIsDeletedWhileItIsRolledBack(t *testing.T) {
 }
 
 // An unreadable rollback is reported once, and followed after it becomes readable.
-func TestFollowRunTellsOfAnUnreadableRollback(t *testing.T) {
+func TestFollowRunReportsAnUnreadableRollback(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)
 		ranTo(t, e, inAll("r0"), stages.Completed)

@@ -328,7 +328,7 @@ func TestFollowRunDoesNotSpin(t *testing.T) {
 
 // An unreadable record of a run is reported once, and the events continue after it becomes
 // readable.
-func TestFollowRunTellsOfAnUnreadableRecord(t *testing.T) {
+func TestFollowRunReportsAnUnreadableRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		w.capture(e, "v0")

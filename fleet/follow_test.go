@@ -226,7 +226,7 @@ func TestBadCursors(t *testing.T) {
 
 // An unreadable record is reported once. The events of other records continue, and its own events
 // continue after it becomes readable.
-func TestFollowTellsOfUnreadableRecords(t *testing.T) {
+func TestFollowReportsUnreadableRecords(t *testing.T) {
 	for what, break_ := range map[string]struct {
 		key  string
 		edit func(string) string

@@ -53,7 +53,7 @@ func (w *engineEnv) forecast(e *fleet.Engine, run string, a fleet.Assumptions) f
 
 // If all clusters take the same time, every forecast during a run predicts the actual end, and an
 // engine that has read nothing yet predicts the same.
-func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
+func TestAForecastOfAnActiveRunSaysWhenItEnds(t *testing.T) {
 	const take = 4 * time.Minute
 	wait, gate := stages.Task{Type: stages.TimedWait, Wait: metav1.Duration{Duration: 7 * time.Minute}}, stages.Task{Type: stages.Approval}
 	edit := func(s stages.Strategy, change func(*stages.Strategy)) stages.Strategy {

@@ -109,7 +109,7 @@ func crashBeforeWrite(n int) faulty.Rule { return faulty.NthWrite(n, faulty.Faul
 // Others collect at any moment during a creation, and a crash may interrupt it at any later write.
 // It leaves either a run that is carried out, or nothing: never a run that no engine can drive. If
 // a caller learned that the run exists, it finds the run.
-func TestACreationSurvivesCollectionsOrIsUndone(t *testing.T) {
+func TestACreationSurvivesCollectionsOrIsReverted(t *testing.T) {
 	for _, cut := range []int{0, 1, 2, 3} {
 		for n := 1 + cut%apart(3); ; n += apart(3) {
 			calls := 0

@@ -32,7 +32,7 @@ func ranBig(t *testing.T) *engineEnv {
 
 // The history of a run equals the events of a follower, from any event on, and another process
 // reads the same.
-func TestTheHistoryOfARunIsWhatFollowersAreTold(t *testing.T) {
+func TestTheHistoryOfARunHasTheEventsOfItsFollowers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ranBig(t)
 		e := w.engine(w.store, "two")

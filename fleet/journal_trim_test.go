@@ -124,7 +124,7 @@ func readOn(t *testing.T, e *fleet.Engine, cursor string) (read []string, missed
 }
 
 // A follower that stops at the report of missed events continues behind it.
-func TestAMissIsToldOnceAcrossCursors(t *testing.T) {
+func TestAMissIsReportedOnceAcrossCursors(t *testing.T) {
 	w, e := trimming(t, 1)
 	_, cursor := collected(t, e, ep, "", 1)
 	for i := 1; i < 60; i++ {

@@ -224,7 +224,7 @@ func TestAJobThatFailedAndIsGoneRunsAgainByARunOnly(t *testing.T) {
 }
 
 // A Job without a time to live that a client deletes is restored, unless its success was observed.
-func TestAJobThatAClientDeletesIsPutBackUnlessItSucceeded(t *testing.T) {
+func TestAJobThatAClientDeletesIsRestoredUnlessItSucceeded(t *testing.T) {
 	for name, c := range map[string]struct {
 		takes   time.Duration
 		failing []string

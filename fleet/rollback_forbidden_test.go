@@ -40,7 +40,7 @@ func onceAllowed(t *testing.T) *engineEnv {
 
 // A rollback does not restore objects that the host now forbids: the clusters that had them stay
 // unchanged and are named with the object and the reason, and all other clusters go back.
-func TestARunThatTakesBackBringsNothingForbidden(t *testing.T) {
+func TestARollbackAppliesNothingForbidden(t *testing.T) {
 	everyCluster := everywhere("v2")
 	for name, c := range map[string]struct {
 		cfg    fleet.Config

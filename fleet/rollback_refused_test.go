@@ -12,7 +12,7 @@ import (
 
 // A refused rollback is reported: in an event, in the status of the rollback, and in the
 // explanation of each cluster that the run changed.
-func TestARefusedRollbackIsTold(t *testing.T) {
+func TestARefusedRollbackIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := rolling(t, nil)
 		ranTo(t, e, inAll("r0"), stages.Completed)

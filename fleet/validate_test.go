@@ -24,7 +24,7 @@ func badSelector() *metav1.LabelSelector {
 
 // All problems of a placement are reported at once, with the placement and the field, and nothing
 // is written.
-func TestPlacementProblemsAreToldAtOnce(t *testing.T) {
+func TestPlacementProblemsAreReportedAtOnce(t *testing.T) {
 	w, e := declared(t, nil)
 	bad := replaceFor("canary", "x")
 	bad.Rules[0].Patches[0].Path = "no-pointer"
@@ -52,7 +52,7 @@ func TestPlacementProblemsAreToldAtOnce(t *testing.T) {
 }
 
 // All problems of a run and of its strategy are reported at once.
-func TestRunProblemsAreToldAtOnce(t *testing.T) {
+func TestRunProblemsAreReportedAtOnce(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	spec := fleet.RunSpec{Name: "a b", Placement: "", Index: new(-1), Strategy: stages.Strategy{
@@ -135,7 +135,7 @@ func TestWhatDoesNotExist(t *testing.T) {
 }
 
 // A command or an answer that makes no sense is refused before it is stored.
-func TestCommandProblemsAreToldAtOnce(t *testing.T) {
+func TestCommandProblemsAreReportedAtOnce(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	must(e.CreateRun(t.Context(), specOf("r", 0)))(t)
@@ -166,7 +166,7 @@ func TestCommandProblemsAreToldAtOnce(t *testing.T) {
 }
 
 // All missing fields of a Config are reported at once, in the order of its fields.
-func TestConfigProblemsAreToldAtOnce(t *testing.T) {
+func TestConfigProblemsAreReportedAtOnce(t *testing.T) {
 	_, err := fleet.New(fleet.Config{Lease: -1, Skew: -1, CallTimeout: -1, Poll: -1, MaxUpdates: -1})
 	if err == nil {
 		t.Fatal("an empty Config is accepted")

@@ -74,10 +74,10 @@ func TestAnOverrideWithoutAScope(t *testing.T) {
 	s.eventually("the member to have what the override says", s.has(1, "config", "ours"))
 }
 
-// TestAnOverrideThatNamesAnotherScopeIsTold: if a ResourceOverride names a placement with the scope
+// TestAnOverrideThatNamesAnotherScopeIsReported: if a ResourceOverride names a placement with the scope
 // Cluster and only a ResourcePlacement of its namespace has the name, an event of the override says
 // that it has no effect.
-func TestAnOverrideThatNamesAnotherScopeIsTold(t *testing.T) {
+func TestAnOverrideThatNamesAnotherScopeIsReported(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.apply(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -182,9 +182,9 @@ func (s *scenario) differs(out string) error {
 	return nil
 }
 
-// TestDriftIsToldOrPutBack: with whenToApply IfNotDrifted a change on a member stays and is
+// TestDriftIsReportedOrCorrected: with whenToApply IfNotDrifted a change on a member stays and is
 // reported; with Always it is reverted.
-func TestDriftIsToldOrPutBack(t *testing.T) {
+func TestDriftIsReportedOrCorrected(t *testing.T) {
 	t.Parallel()
 	for _, when := range []string{"IfNotDrifted", "Always"} {
 		t.Run(when, func(t *testing.T) {
@@ -216,9 +216,9 @@ func TestDriftIsToldOrPutBack(t *testing.T) {
 	}
 }
 
-// TestDefaultApplyStrategyPutsBack: without an applyStrategy, or with an empty one, an object that
+// TestTheDefaultApplyStrategyRestores: without an applyStrategy, or with an empty one, an object that
 // is edited or deleted on a member is restored, for both types of strategy.
-func TestDefaultApplyStrategyPutsBack(t *testing.T) {
+func TestTheDefaultApplyStrategyRestores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, strategy string }{
 		{"rolling", "type: RollingUpdate"},

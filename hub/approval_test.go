@@ -233,9 +233,9 @@ func TestApprovalOfAnotherGenerationDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestApprovalOnABareServerCountsWhereNobodyAsksWho: without the admission policies no author is
+// TestAnApprovalOnABareServerCountsIfThePolicyAsksNoIdentity: without the admission policies no author is
 // certain. The plain gate opens, and a gate with a policy names the missing policies.
-func TestApprovalOnABareServerCountsWhereNobodyAsksWho(t *testing.T) {
+func TestAnApprovalOnABareServerCountsIfThePolicyAsksNoIdentity(t *testing.T) {
 	t.Parallel()
 	t.Run("plain", func(t *testing.T) {
 		s := gated(t, openBare, gate)

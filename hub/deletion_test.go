@@ -84,9 +84,9 @@ func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
 	s.eventually("nothing to be left", func() error { return errors.Join(s.gone(s.member(1), "ns/NAME")(), s.gone(s.member(2), "ns/NAME")()) })
 }
 
-// TestDeleteOfAPlacementWaitsForANamespaceThatIsHeld: a finalizer of the member holds a namespace,
+// TestDeleteOfAPlacementWaitsForATerminatingNamespace: a finalizer of the member holds a namespace,
 // or an object in it. The placement waits, names the holder, and is gone when the holder is.
-func TestDeleteOfAPlacementWaitsForANamespaceThatIsHeld(t *testing.T) {
+func TestDeleteOfAPlacementWaitsForATerminatingNamespace(t *testing.T) {
 	for name, c := range map[string]struct {
 		held string // the object with the finalizer
 		says string
@@ -162,9 +162,9 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
 }
 
-// TestADeletionGoesOnWithoutTheFinalizer: a placement is cleaned even if another client removes its
+// TestADeletionContinuesWithoutTheFinalizer: a placement is cleaned even if another client removes its
 // finalizer after the deletion has begun.
-func TestADeletionGoesOnWithoutTheFinalizer(t *testing.T) {
+func TestADeletionContinuesWithoutTheFinalizer(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: RollingUpdate")

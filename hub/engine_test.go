@@ -93,7 +93,7 @@ func TestAStatusIsNotWrittenBecauseItWasWritten(t *testing.T) {
 }
 
 // The reasons why several answers do not count are reported together, and written once.
-func TestSeveralRefusedAnswersAreToldTogether(t *testing.T) {
+func TestSeveralRefusedAnswersAreReportedTogether(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	alice, bob := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver")
 	s.apply(`

@@ -81,9 +81,9 @@ spec:
 	})
 }
 
-// TestAClusterThatTakesTooLongIsToldToBeStuck: after five minutes, here with an engine whose clock
+// TestAClusterThatTakesTooLongIsReportedAsStuck: after five minutes, here with an engine whose clock
 // is late, the run names the cluster that it waits for, and the cluster names the reason.
-func TestAClusterThatTakesTooLongIsToldToBeStuck(t *testing.T) {
+func TestAClusterThatTakesTooLongIsReportedAsStuck(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
 	w.start("one", func(c *hub.Config) {
@@ -198,9 +198,9 @@ func (w *hubEnv) patchIn(short, name, patch string) {
 	}
 }
 
-// TestEventsOfARunAreToldOnce: a hub that starts after another one reports no event of a run again,
+// TestEventsOfARunAreReportedOnce: a hub that starts after another one reports no event of a run again,
 // because the status has the number of reported events.
-func TestEventsOfARunAreToldOnce(t *testing.T) {
+func TestEventsOfARunAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
 	one := w.start("one")
@@ -252,9 +252,9 @@ func (w *hubEnv) told(selector string) (n int) {
 	return n
 }
 
-// TestWhatIsLeftOutIsToldOnce: a hub that starts after another one does not report again which
+// TestWhatIsLeftOutIsReportedOnce: a hub that starts after another one does not report again which
 // objects a placement leaves out.
-func TestWhatIsLeftOutIsToldOnce(t *testing.T) {
+func TestWhatIsLeftOutIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestInitFailuresAreToldAllAtOnceAndAreTheEnd: everything that keeps a run from being planned is
+// TestInitFailuresAreReportedAllAtOnceAndAreTheEnd: everything that keeps a run from being planned is
 // in Initialized=False, at once. The condition stays after the causes are corrected: another run is
 // needed.
-func TestInitFailuresAreToldAllAtOnceAndAreTheEnd(t *testing.T) {
+func TestInitFailuresAreReportedAllAtOnceAndAreTheEnd(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: External")

@@ -130,10 +130,10 @@ func TestAStatusComesBackToItsOriginal(t *testing.T) {
 	s.stays("the status to stay", 4*time.Second, s.reports(5))
 }
 
-// TestAStatusThatDoesNotComeBackIsTold: if a policy may pick more than one cluster, and with
+// TestAStatusThatDoesNotComeBackIsReported: if a policy may pick more than one cluster, and with
 // WorkAPI, nothing is written, and an Event of the placement gives the reason. The placement is
 // served all the same.
-func TestAStatusThatDoesNotComeBackIsTold(t *testing.T) {
+func TestAStatusThatDoesNotComeBackIsReported(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
 	s.strategy("")

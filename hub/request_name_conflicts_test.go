@@ -94,7 +94,7 @@ func TestARequestThatTheHubDidNotMakeIsNotAccepted(t *testing.T) {
 
 // An answer in a request that is deleted with its run is lost, and an Event on both names its
 // author.
-func TestAnAnswerThatIsDeletedWithItsRunIsTold(t *testing.T) {
+func TestAnAnswerThatIsDeletedWithItsRunIsReported(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
 	w.place("v1")

@@ -42,10 +42,10 @@ func TestCrashAtEveryWriteOfTheObjectOfARollback(t *testing.T) {
 	}
 }
 
-// TestARollbackThatEndedUntoldIsTold: a hub dies after it has requested the rollback from the
+// TestARollbackThatEndedUnreportedIsReported: a hub dies after it has requested the rollback from the
 // engine, and is started again after the end of the rollback. It sees the rollback and does not
 // request it again.
-func TestARollbackThatEndedUntoldIsTold(t *testing.T) {
+func TestARollbackThatEndedUnreportedIsReported(t *testing.T) {
 	s := newTakingBack(t)
 	strategy := takenBackBy()
 	strategy.Rollback.Approval = nil

@@ -206,9 +206,9 @@ func TestTheSealTellsTheObjectOfARollback(t *testing.T) {
 	}
 }
 
-// TestTheLabelOfARollbackIsPutBack: the label is restored if it is missing or wrong. If it is
+// TestTheLabelOfARollbackIsRestored: the label is restored if it is missing or wrong. If it is
 // right, or the object belongs to another kind of run, nothing is written.
-func TestTheLabelOfARollbackIsPutBack(t *testing.T) {
+func TestTheLabelOfARollbackIsRestored(t *testing.T) {
 	of := api.Key{Namespace: longNamespace, Name: "a-name-that-is-cut"}
 	back := api.Key{Namespace: of.Namespace, Name: of.Name + "-rollback"}
 	plain := fleet.Status{Run: step.Run{Name: "r"}, Plan: &stages.Plan{}}

@@ -63,9 +63,9 @@ func TestARunWithoutAState(t *testing.T) {
 	})
 }
 
-// TestStateStopStopsAndAWaitGoesOnWhereItWas: a run that is stopped during a wait is Stopped at
+// TestStateStopStopsAndAWaitContinuesWhereItWas: a run that is stopped during a wait is Stopped at
 // once. After it is resumed, the wait ends at the original time.
-func TestStateStopStopsAndAWaitGoesOnWhereItWas(t *testing.T) {
+func TestStateStopStopsAndAWaitContinuesWhereItWas(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: External")

@@ -125,9 +125,9 @@ func TestRunsThatAreRefusedTakeNoSnapshot(t *testing.T) {
 	s.noSnapshotBut("runs that are refused")
 }
 
-// TestSnapshotThatCannotBeTakenIsTold: problems with the selected objects are also in the status of
+// TestSnapshotThatCannotBeTakenIsReported: problems with the selected objects are also in the status of
 // an External placement, before any run.
-func TestSnapshotThatCannotBeTakenIsTold(t *testing.T) {
+func TestSnapshotThatCannotBeTakenIsReported(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.apply(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1

@@ -84,7 +84,7 @@ func TestWhatDiffersIsNotTakenOver(t *testing.T) {
 
 // Under ReportDiff, an object that a member lacks differs as a whole. No difference is reported for
 // a member that no run has reached.
-func TestDifferencesAreToldOfMembersThatARunHasComeTo(t *testing.T) {
+func TestDifferencesAreReportedOfMembersThatARunHasReached(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.strategy("", gate)

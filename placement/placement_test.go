@@ -195,7 +195,7 @@ func BenchmarkResolve100000(b *testing.B) {
 }
 
 // One error lists all problems of a policy, of the inventory and of both together.
-func TestEveryProblemOfASelectionIsTold(t *testing.T) {
+func TestEveryProblemOfASelectionIsReported(t *testing.T) {
 	p := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"a", "a", "gone", "gone"}, NumberOfClusters: new(1)}
 	_, _, err := placement.Decide(p, []placement.Cluster{{Name: "a"}, {Name: "b"}, {Name: "b"}}, placement.Previous{})
 	fragments(t, err, []string{"clusterNames[1]: Duplicate", "numberOfClusters", "cluster inventory: ", `"b"`})

@@ -52,7 +52,7 @@ func TestWhoWaitsGetsTheFileThatHasTheName(t *testing.T) {
 }
 
 // The remains of a crash during a creation may be the same store under another name.
-func TestWhatACrashLeftOfAStoreThatWasMadeIsNotTouched(t *testing.T) {
+func TestTheRemainsOfAStoreWhoseCreationCrashedAreNotChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openAt(t, path)
 	put(t, s, "a", "one")

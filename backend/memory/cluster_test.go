@@ -112,7 +112,7 @@ func TestFinalizersHoldAnObjectAndItsNamespace(t *testing.T) {
 	}
 }
 
-func TestApplyPutsBackWhatAPersonEdited(t *testing.T) {
+func TestApplyRestoresManualEdits(t *testing.T) {
 	c := memory.NewCluster("one")
 	want := config("a", map[string]any{"k": "v"})
 	apply(t, c, want)

@@ -55,7 +55,7 @@ func has(t *testing.T, clusters *memory.Fleet, name string) bool {
 
 // An interrupted run continues when the host starts again, and an ended run is not created again;
 // another name is another run.
-func TestARunGoesOnAfterARestart(t *testing.T) {
+func TestARunContinuesAfterARestart(t *testing.T) {
 	members, source, file := clusters(), memory.NewSource(namespace()), filepath.Join(t.TempDir(), "slipway.db")
 	asked := make(chan approval.Request)
 	cfg := host(t, members, source, file)

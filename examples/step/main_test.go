@@ -14,7 +14,7 @@ import (
 
 // The first cluster goes first and the others a minute later. A failed cluster is retried, and a
 // killed loop continues at its last state.
-func TestTheLoopGoesOnWhereItWas(t *testing.T) {
+func TestTheLoopContinuesWhereItWas(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run.json")
 	synctest.Test(t, func(t *testing.T) {
 		begun, failed := time.Now(), false

@@ -156,7 +156,7 @@ func TestARunThatDidNotSucceedIsNotTriedAgain(t *testing.T) {
 	})
 }
 
-func TestAHeldRunIsStartedByAPerson(t *testing.T) {
+func TestARunOnHoldIsStartedByAPerson(t *testing.T) {
 	play(t, func(e *env) {
 		held := auto()
 		held.Hold, held.Starter = true, approval.Identity{Name: "robot"}

@@ -83,7 +83,7 @@ func TestAnImageThatAppearsDuringARunIsForLaterClusters(t *testing.T) {
 	})
 }
 
-func TestAConsistentImageIsFrozenForARunAndTheOneThatCatchesUp(t *testing.T) {
+func TestAConsistentImageIsFrozenForARunAndItsCatchUp(t *testing.T) {
 	w := testState("w1", "e2")
 	p := embedded.New(w, nil)
 	target, err := upgrade.Resolve(t.Context(), p, []placement.Cluster{{Name: "w1"}, {Name: "e2"}}, full(upgrade.Consistent))
@@ -217,7 +217,7 @@ func TestAFailingClusterIsHeldToTheBudget(t *testing.T) {
 	}
 }
 
-func TestAFailedRunGoesOnWithTheClusterThatFailed(t *testing.T) {
+func TestAFailedRunContinuesWithTheClusterThatFailed(t *testing.T) {
 	w := testState("w1", "w2")
 	w.Clusters["w1"].Fail = 1
 	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {
@@ -252,7 +252,7 @@ func TestARetryTakesWhatFailed(t *testing.T) {
 	})
 }
 
-func TestAStopLetsWhatIsInFlightFinishAndAStartGoesOn(t *testing.T) {
+func TestAStopLetsClustersInFlightFinishAndAStartContinues(t *testing.T) {
 	upgrading(t, testState("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		time.Sleep(takes / 2)

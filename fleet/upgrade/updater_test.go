@@ -158,7 +158,7 @@ func TestLatestStaysWhatItWasWhenTheClusterStarted(t *testing.T) {
 	})
 }
 
-func TestAFailureIsTheProvidersAndTheNextAttemptGoesOn(t *testing.T) {
+func TestAFailureIsTheProvidersAndTheNextAttemptContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState("w1")
 		w.Clusters["w1"].Fail, w.Clusters["w1"].Failure = 1, "quota exceeded"
@@ -218,7 +218,7 @@ func TestAnEarlierAttemptIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestACleanedClusterIsLeftAsItIs(t *testing.T) {
+func TestACleanedClusterIsNotChanged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.a.Revision, h.a.Content, h.a.Cluster.Name = "", nil, "gone"

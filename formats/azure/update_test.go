@@ -45,7 +45,7 @@ func TestAnUpdateIsReadAndWrittenAgain(t *testing.T) {
 	}
 }
 
-func TestProblemsOfAnUpdateAreToldAtOnce(t *testing.T) {
+func TestProblemsOfAnUpdateAreReportedAtOnce(t *testing.T) {
 	for text, want := range map[string]string{
 		`{}`:                                    "f:1: upgrade: is required",
 		`{"upgrade": {"type": "Half"}, "x": 1}`: "f:1: upgrade.type: must be Full or ControlPlaneOnly or NodeImageOnly, not \"Half\"\nf:1: x: unknown field; known are nodeImageSelection, upgrade",

@@ -24,9 +24,9 @@ spec: {stages: [{name: a, labelSelector: {}}]` + more + `}
 `
 }
 
-// TestAStrategySaysWhenItIsTakenBack: a strategy may request a rollback, as in the CRDs of a hub,
+// TestAStrategySaysWhenItsRunIsRolledBack: a strategy may request a rollback, as in the CRDs of a hub,
 // and the request is written unchanged.
-func TestAStrategySaysWhenItIsTakenBack(t *testing.T) {
+func TestAStrategySaysWhenItsRunIsRolledBack(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want *stages.RollbackPolicy

@@ -177,7 +177,7 @@ func TestWhatIsWrongWithAPlanNamesFewClusters(t *testing.T) {
 	problems(t, "count: {prefix: c, n: 1000}\nstrategy: {stages: [{name: a}]}\n", "f.yaml:1: count: clusters c1, c10, c100, c1000, c101, c102, c103, c104, c105, c106 and 990 more: in no stage")
 }
 
-func TestEverythingThatIsWrongIsToldAtOnce(t *testing.T) {
+func TestEverythingThatIsWrongIsReportedAtOnce(t *testing.T) {
 	problems(t, `profile: Stages
 clusters: [{name: A}]
 strategy: {stages: [{name: B, color: red}]}
@@ -194,7 +194,7 @@ commands: [{at: 1m, do: skip}]
 }
 
 // Problems of the plan are reported together with other problems.
-func TestProblemsOfThePlanAreToldWithOthers(t *testing.T) {
+func TestProblemsOfThePlanAreReportedWithOthers(t *testing.T) {
 	problems(t, "clusters: [{name: c1}]\nstrategy: {stages: [{name: a}]}\ntake: x\n", "1: clusters[0].name: cluster c1: in no stage", "3: take")
 }
 

@@ -135,7 +135,7 @@ func TestEveryAnswerIsADecisionOfItsOwn(t *testing.T) {
 	e.want("", "bob", "alice Approve, bob Reject")
 }
 
-func TestAnApprovalThatIsTakenBackDoesNotComeBackWithAnother(t *testing.T) {
+func TestAWithdrawnApprovalDoesNotReturnWithAnother(t *testing.T) {
 	e := newExchange(t)
 	e.patch("alice", conditions(approvedByAlice), "")
 	e.patch("alice", conditions(), "")
@@ -165,7 +165,7 @@ func TestARequestIsNotBothApprovedAndRejected(t *testing.T) {
 
 // An answer to another generation is none. It is not recorded, so that it cannot count later beside
 // a correct answer. It requires the right to approve all the same.
-func TestAnAnswerToAnotherGenerationIsWrittenDownForNobody(t *testing.T) {
+func TestAnAnswerToAnotherGenerationIsNotRecorded(t *testing.T) {
 	at := func(kind string, generation int64) map[string]any {
 		c := condition(kind, "True", "fine")
 		c["observedGeneration"] = generation

@@ -240,7 +240,7 @@ func TestAnAnswerThatCannotBeReadIsAnError(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatAsksWhoDecidesTakesNobodyUnknown(t *testing.T) {
+func TestAPolicyThatNamesDecidersRefusesUnknownIdentities(t *testing.T) {
 	for name, tc := range map[string]struct {
 		policy approval.Policy
 		want   bool
@@ -294,7 +294,7 @@ func TestTheHubsConditionIsAddedToWhatPeopleWrote(t *testing.T) {
 }
 
 // An approval that was withdrawn before it counted does not count; a withdrawn rejection does.
-func TestAnApprovalThatWasTakenBackDoesNotCount(t *testing.T) {
+func TestAWithdrawnApprovalDoesNotCount(t *testing.T) {
 	for status, want := range map[string]int{"True": 2, "False": 1, "": 1} {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}
 		s := map[string]any{"decisions": []any{

@@ -12,7 +12,7 @@ import (
 )
 
 // A replica has only information about its namespace: no other names and no other values.
-func TestAReplicaTellsOfItsNamespaceAlone(t *testing.T) {
+func TestAReplicaReportsItsNamespaceAlone(t *testing.T) {
 	secret := "elsewhere"
 	in := v1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
 	namespace := v1beta1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "shop"}

@@ -374,7 +374,7 @@ func TestClustersInTroubleAreListedFirstAndCappedWithTheTotal(t *testing.T) {
 	}
 }
 
-func TestADeletionIsToldInTheStatus(t *testing.T) {
+func TestADeletionIsReportedInTheStatus(t *testing.T) {
 	f := placementOf(t)
 	f.Deletion = &v1beta1.PlacementDeletionStatus{Message: "cleaning", Remaining: 1, Clusters: []v1beta1.ClusterDeletionStatus{{ClusterName: "m", Message: "away"}}}
 	want := map[string]any{"message": "cleaning", "remaining": 1.0, "clusters": []any{map[string]any{"clusterName": "m", "message": "away"}}}
@@ -463,7 +463,7 @@ func BenchmarkProjectPlacement(b *testing.B) {
 	}
 }
 
-func TestTheStrategyThatWasAppliedIsToldWithItsDefaults(t *testing.T) {
+func TestTheStrategyThatWasAppliedIsReportedWithItsDefaults(t *testing.T) {
 	got := jsonOf(t, applyStrategyOf(&fleet.Placement{AllowCoOwnership: true}))
 	want := map[string]any{
 		"type": "ClientSideApply", "comparisonOption": "PartialComparison", "whenToApply": "Always", "whenToTakeOver": "Always", "allowCoOwnership": true,

@@ -98,7 +98,7 @@ func TestAStopIsStoppingThenStoppedThenProgressingAgain(t *testing.T) {
 	}
 }
 
-func TestARunThatIsStoppedWhileItWaitsForATaskGoesOnWaitingFromWhenItIsResumed(t *testing.T) {
+func TestAResumedRunWaitsForATaskFromItsResumption(t *testing.T) {
 	r := tutorialRig(t)
 	r.command("21:35:00", stages.Command{Verb: stages.Stop})
 	r.command("21:36:00", stages.Command{Verb: stages.Start})
@@ -121,7 +121,7 @@ func TestARunMakesProgressFromWhenTheTaskBeforeItPassed(t *testing.T) {
 	}
 }
 
-func TestTasksBeforeAndAfterAStageAreToldApart(t *testing.T) {
+func TestTasksBeforeAndAfterAStageAreDistinguished(t *testing.T) {
 	approve := []stages.Task{{Type: stages.Approval}}
 	r := newRig(t, "10:00:00", stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: everything(), Before: approve, After: approve}}}, false, named("a")...)
 	r.step("", stages.Input{})

@@ -151,7 +151,7 @@ func had(index int, snapshot string) stages.Previous {
 
 // A rollback run is shown like other runs: with its gate, its stages in their order, including
 // stages that clean clusters, and the snapshot of each cluster.
-func TestARunThatTakesBackIsShownAsAnyOther(t *testing.T) {
+func TestARollbackIsShownAsAnyOtherRun(t *testing.T) {
 	r := inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(0, "0")}) // member3 had nothing
 	r.decide("21:33:00", approval.Approve)
 	s := r.status()
@@ -181,7 +181,7 @@ func TestARunThatTakesBackIsShownAsAnyOther(t *testing.T) {
 }
 
 // The object has the index of the run's snapshot if there is one, and the run's state.
-func TestTheObjectOfARunThatTakesBack(t *testing.T) {
+func TestTheObjectOfARollback(t *testing.T) {
 	r := inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(0, "0"), "member3": had(0, "0")})
 	f := &RollbackObjectFacts{Name: "example-run-rollback", Namespace: "web", Of: "example-run", Placement: "p", Strategy: "s", Seal: "x", Run: &r.run, Plan: r.plan}
 	want := map[string]any{
@@ -231,7 +231,7 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 
 // A pending rollback is polled, even if the status reports it already, because no event tells the
 // run about a later refusal of the engine.
-func TestARollbackThatIsNearIsLookedAtAgain(t *testing.T) {
+func TestARequestedRollbackIsReadAgain(t *testing.T) {
 	r := takenBackRig(t)
 	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
 	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{Pending: true}, Told: api.Condition{

@@ -199,7 +199,7 @@ func TestTheNamespacedTwinsSayTheSame(t *testing.T) {
 	wantTold(t, "task", task["conditions"], "ApprovalRequestCreated=True AfterStageTaskApprovalRequestCreated: ApprovalRequest is created")
 }
 
-func TestARunThatIsHeldIsInitializedAndNothingMore(t *testing.T) {
+func TestARunOnHoldIsOnlyInitialized(t *testing.T) {
 	s, clusters := tutorial()
 	r := newRig(t, "10:00:00", s, true, clusters...)
 	r.step("", stages.Input{})
@@ -370,7 +370,7 @@ func TestARejectedRequestSaysByWhom(t *testing.T) {
 	}
 }
 
-func TestARunWhoseWorkIsTakenBackSaysSo(t *testing.T) {
+func TestARunThatIsRolledBackSaysSo(t *testing.T) {
 	r := tutorialRig(t)
 	r.decide("21:31:00", approval.Reject)
 	r.run.Form(runstate.Key{}).RollbackRequest = &stages.RollbackRequest{Cause: stages.OnCommand, Run: "example-run-rollback", Message: "it was rejected"}

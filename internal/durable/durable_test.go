@@ -198,7 +198,7 @@ func TestWhatWasAcknowledgedIsThereToTheLetter(t *testing.T) {
 	}
 }
 
-func TestAChangeThatTheStoreFailsIsUndone(t *testing.T) {
+func TestAChangeThatTheStoreRefusesIsReverted(t *testing.T) {
 	full, broken := errors.New("the disk is full"), false
 	plan := faulty.NewPlan(func(faulty.Call) faulty.Fault {
 		if broken {

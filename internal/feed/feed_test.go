@@ -60,7 +60,7 @@ func TestAFeedEndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestAConsumerThatIsTooFarBehindIsTold(t *testing.T) {
+func TestAConsumerThatIsTooFarBehindIsReported(t *testing.T) {
 	var f feed.Feed
 	begin := func(join func()) ([]backend.Change, error) {
 		join()

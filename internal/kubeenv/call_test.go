@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestACallIsToldFromMethodAndURL(t *testing.T) {
+func TestACallIsRecognizedByMethodAndURL(t *testing.T) {
 	for request, want := range map[string]Call{
 		"GET /api/v1/namespaces":                                 {"list", "namespaces"},
 		"GET /api/v1/namespaces/a":                               {"get", "namespaces"},

@@ -93,7 +93,7 @@ func TestWaitsAfterErrorsDoubleAndNoEventCutsThemShort(t *testing.T) {
 	})
 }
 
-func TestAKeyIsReconciledByOneGoroutineAndOnceMoreForWhatHappensMeanwhile(t *testing.T) {
+func TestAKeyIsReconciledByOneGoroutineAndAgainAfterAConcurrentAdd(t *testing.T) {
 	var c calls
 	var now atomic.Int32
 	run(t, reconcile.Options[string]{Reconcile: func(_ context.Context, key string) (time.Duration, error) {

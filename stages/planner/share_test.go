@@ -170,7 +170,7 @@ func TestSharesOfACatchUp(t *testing.T) {
 }
 
 // A plan with shares can be rolled back and stored.
-func TestSharesAreTakenBack(t *testing.T) {
+func TestSharesAreReturned(t *testing.T) {
 	s := stages.Strategy{Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{takes("first", number(1)), {Name: "rest", Rest: true}}}
 	p := mustPlan(t, s, testTarget(), clusters(3))
 	back, err := inverse.Reverse(p, inverse.Reversal{Run: "r", UID: "u", To: map[int]inverse.Earlier{0: {Snapshot: "s0", Revision: "r0"}, 1: {Snapshot: "s0", Revision: "r0"}, 2: {Snapshot: "s0", Revision: "r0"}}})

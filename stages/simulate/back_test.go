@@ -33,7 +33,7 @@ func backStrategy(edit func(*stages.Strategy)) stages.Strategy {
 
 // A failed run is immediately followed by its rollback, the latest stage first. Later orders
 // apply to the rollback run, and the faults of the first run do not.
-func TestARunThatFailsIsTakenBack(t *testing.T) {
+func TestARunThatFailsIsRolledBack(t *testing.T) {
 	s := backStrategy(func(s *stages.Strategy) { s.Rollback.Approval = &approval.Policy{} })
 	w := rollbackEnvironment("c2")
 	w.Return.Members = map[string]simulate.Member{"c2": {Take: 2 * minute}}
@@ -77,7 +77,7 @@ func TestARunThatFailsIsTakenBack(t *testing.T) {
 
 // An order rolls back a run that has ended or is under way. A failure stops the rollback run, and
 // the rollback run itself is not rolled back.
-func TestARunIsTakenBackByAnOrder(t *testing.T) {
+func TestARunIsRolledBackByACommand(t *testing.T) {
 	for name, orders := range map[string][]simulate.Order{
 		"under way": {order(5*minute/2, stages.RequestRollback)},
 		"stopped":   {order(5*minute/2, stages.Stop), order(10*minute, stages.RequestRollback)},
@@ -99,7 +99,7 @@ func TestARunIsTakenBackByAnOrder(t *testing.T) {
 }
 
 // A run that cannot be rolled back reports the reason, and later orders apply to the run.
-func TestARunThatIsNotTakenBack(t *testing.T) {
+func TestARunThatIsNotRolledBack(t *testing.T) {
 	s := backStrategy(func(s *stages.Strategy) { s.Rollback.New = stages.LeaveNew })
 	w := rollbackEnvironment("c1")
 	w.Return.Previous = map[string]stages.Previous{}
@@ -131,7 +131,7 @@ func TestARunThatIsNotTakenBack(t *testing.T) {
 }
 
 // The rollback names clusters that left the inventory before it as gone.
-func TestClustersThatLeftAreNotTakenBack(t *testing.T) {
+func TestClustersThatLeftAreNotRolledBack(t *testing.T) {
 	w := rollbackEnvironment("c3")
 	w.Churn = []simulate.Change{{At: 3 * minute / 2, Cluster: "c1"}}
 	_, end := play(t, plan(t, backStrategy(nil), fleet(1, 1, 1)), w)

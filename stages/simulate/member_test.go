@@ -46,7 +46,7 @@ func TestAClusterThatCannotBeReachedSaysSoAtOnceAndHasNotBegun(t *testing.T) {
 	}
 }
 
-func TestWhatWasBegunGoesOnWhileTheClusterCannotBeReached(t *testing.T) {
+func TestABegunAttemptContinuesWhileTheClusterIsUnreachable(t *testing.T) {
 	a := begun(simulate.Member{Take: 10 * second, Unreachable: []simulate.Interval{{From: 5 * second, To: 30 * second}}})
 	if done, o := a.Update(second); done != 11*second || !o.Unreachable || !o.Sent {
 		t.Errorf("done meanwhile: at %s, %+v", done, o)

@@ -110,7 +110,7 @@ func later(orders []simulate.Order, at time.Duration) (out []simulate.Order) {
 
 // A run that is resumed from its state at any moment continues like an uninterrupted one: the
 // same events follow, at the same times.
-func TestARunGoesOnFromAnyMomentAsItWouldHave(t *testing.T) {
+func TestARunContinuesFromAnyMomentAsItWouldHave(t *testing.T) {
 	for name, c := range resumable() {
 		t.Run(name, func(t *testing.T) {
 			clusters := fleet(2, 4)
@@ -178,7 +178,7 @@ func times(all []simulate.Event) (out []string) {
 
 // A cluster that was applied and is not healthy yet becomes healthy when its attempt ends, counted
 // from the recorded begin of the attempt.
-func TestAnAttemptGoesOnFromWhenItBegan(t *testing.T) {
+func TestAnAttemptContinuesFromWhenItBegan(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
 	w := simulate.Environment{Default: simulate.Member{Take: 10 * second, Unhealthy: []simulate.Interval{{}}}, Until: 30 * second}
 	_, then := play(t, p, w)

@@ -142,7 +142,7 @@ func TestAnUnhealthyClusterCompletesWhenItIsHealthy(t *testing.T) {
 	}
 }
 
-func TestWhatIsInFlightDuringAStopGoesOn(t *testing.T) {
+func TestClustersInFlightContinueDuringAStop(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(2))
 	w := simulate.Environment{Default: simulate.Member{Take: 7 * minute}, Orders: []simulate.Order{
 		order(minute, stages.Stop), order(8*minute, stages.Start),
@@ -326,7 +326,7 @@ func TestAClusterThatLeavesIsSkippedWhereverTheRunIs(t *testing.T) {
 		2m20s RunCompleted`)
 }
 
-func TestOfTheGatesOfASideTheOneThatHeldLongestDecided(t *testing.T) {
+func TestTheLastGateOfASideDecided(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) {
 		s.Stages[0].Before = []stages.Task{{Type: stages.Approval}}
 		s.Stages[0].After = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: minute}}, {Type: stages.Approval}}

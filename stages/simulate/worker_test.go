@@ -58,7 +58,7 @@ func TestAnOutageOfManyClustersIsSurvived(t *testing.T) {
 	}
 }
 
-func TestClustersThatAreDoneAtOneMomentAreToldInTheOrderOfTheirStart(t *testing.T) {
+func TestClustersThatAreDoneAtOneMomentAreReportedInTheOrderOfTheirStart(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = number(3) }), fleet(3))
 	script(t, p, simulate.Environment{Default: tenSeconds}, `
 		0s RunStarted

@@ -48,7 +48,7 @@ func TestAnApprovalIsBoundToRunPlanAndAttempt(t *testing.T) {
 }
 
 // A cluster that keeps failing loses its slot if the strategy limits its time or its attempts.
-func TestAClusterThatKeepsFailingGivesUpItsSlot(t *testing.T) {
+func TestAClusterThatKeepsFailingReleasesItsSlot(t *testing.T) {
 	w := fourClusters("maxFailures: 4", "attempts: 2", "backoff: 1s")
 	w.says(t, "Running: wake 1s", "observe m1 failed")
 	w.says(t, "Running: apply m1#2", "step t=1s")
@@ -100,7 +100,7 @@ func TestDurationsAreReadStrictly(t *testing.T) {
 
 // A cluster whose deadline has passed loses its slot, but its effects may continue and count: with
 // a strict budget no other cluster starts in its place.
-func TestAClusterPastItsDeadlineGivesUpItsSlot(t *testing.T) {
+func TestAClusterPastItsDeadlineReleasesItsSlot(t *testing.T) {
 	w := fourClusters("maxConcurrency: 2, maxFailures: 2, strictFailures: true", "progressDeadline: 1m")
 	w.says(t, "Running: apply m1#1 apply m2#1 wake 1m0s", "observe m1 sent m2 sent")
 	if got := w.say("step t=1m"); strings.Contains(got, "Started") || !strings.Contains(got, "\nFailed ") {

@@ -64,7 +64,7 @@ func TestOutageIsBounded(t *testing.T) {
 
 // Waiting clusters take turns with the clusters that hold the slots. So the run continues as soon
 // as any of them can be reached again.
-func TestRunGoesOnAfterAnOutage(t *testing.T) {
+func TestRunContinuesAfterAnOutage(t *testing.T) {
 	p := benchPlan(t, 1000, 10)
 	ready, _ := outage(t, p, 600)
 	held := map[int]bool{}

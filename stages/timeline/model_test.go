@@ -104,7 +104,7 @@ func TestALaneSaysWhatWasMeasured(t *testing.T) {
 
 // Error and Inconclusive measurements delay a stage from the first one beyond the limit, for
 // which there is no event.
-func TestAStageIsHeldByTheMeasurementThatIsOneTooMany(t *testing.T) {
+func TestAStageIsBlockedByTheMeasurementOverItsLimit(t *testing.T) {
 	two := check.Check{Name: "alerts", Query: "q", Max: new(1.0), Interval: metav1.Duration{Duration: minute}, InconclusiveLimit: 2, ConsecutiveErrorLimit: new(3)}
 	p, err := simulate.NewPlan(canaryAndRest(func(s *stages.Strategy) { s.Stages[0].Checks = []check.Check{two} }), fewClusters())
 	if err != nil {
@@ -136,7 +136,7 @@ func TestAStageIsHeldByTheMeasurementThatIsOneTooMany(t *testing.T) {
 }
 
 // Segments on both sides of now are divided there, and future deciders are unknown.
-func TestAPictureOfARunThatGoesOn(t *testing.T) {
+func TestAPictureOfAnActiveRun(t *testing.T) {
 	picture := samples()["forecast"].draw(t)
 	same(t, "us-2", []string{"Queued 41m0s-52m0s", "Applying 52m0s-55m0s", "Applying 55m0s-1h0m0s expected", "Soaking 1h0m0s-1h2m0s expected", "Completed 1h2m0s-1h2m0s expected"}, laneOf(t, picture, "us-2"))
 	same(t, "gates of rest", []string{"Approval 1h2m0s-1h30m0s expected"}, words(picture.Stages[1].Gates))

@@ -96,7 +96,7 @@ func TestLooksOfAnInventory(t *testing.T) {
 
 // Namespaces of a member that come or go are told of within a second, also while properties are
 // not: a placement may wait for one.
-func TestNamespacesOfAMemberAreToldOfSoon(t *testing.T) {
+func TestNamespacesOfAMemberAreReportedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		member := func(version, nodes int, namespaces ...string) *unstructured.Unstructured {

@@ -135,7 +135,7 @@ func TestAnObjectThatIsNotValidIsNoConflict(t *testing.T) {
 	}
 }
 
-func TestAKindThatTheMemberDoesNotKnowIsToldFromAnObject(t *testing.T) {
+func TestAnUnknownKindIsDistinguishedFromAMissingObject(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
 	for _, apiVersion := range []string{"none.example.com/v1", "apps/v9", "apps/v1", "v1"} {

@@ -93,7 +93,7 @@ func TestAStoreWriteThatIsRepeatedAndThenRefusedBecauseOfItselfHasHappened(t *te
 	}
 }
 
-func TestAStoreWriteOfWhichNobodyKnowsIsNoConflict(t *testing.T) {
+func TestAStoreWriteWithAnUnknownOutcomeIsNoConflict(t *testing.T) {
 	s, other, faults := spoiled(t)
 	first := mustPut(t, other, "put", "old", "")
 	struck := faults.Add(kubeenv.Rule{Verb: "update", Fault: unanswered(func() {

@@ -102,7 +102,7 @@ func TestAStoreWatchThatExpiresLosesNoChange(t *testing.T) {
 	}
 }
 
-func TestAStoreWatchThatIsCutGoesOnWhereItWas(t *testing.T) {
+func TestAStoreWatchThatIsCutContinuesWhereItWas(t *testing.T) {
 	s, other, faults := spoiled(t)
 	f, _ := followLive(t, s, other, "a/1")
 	lists := faults.Add(kubeenv.Rule{Verb: "list", Times: -1, Fault: kubeenv.ResetBefore()})

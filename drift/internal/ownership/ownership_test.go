@@ -253,7 +253,7 @@ func TestStaleIsWhatWasDroppedAndIsStillThereWithoutAnotherOwner(t *testing.T) {
 	}
 }
 
-func TestStaleFieldsAreToldApartWhereTheyAreToBe(t *testing.T) {
+func TestStaleFieldsAreReportedSeparatelyIfAsked(t *testing.T) {
 	d, _ := Without(object(t, ours), object(t, `{"spec":{}}`))
 	f, _ := Parse(managed(t, entry("slipway", "Apply", "", "", ours)))
 	got := levels(f.Stale(d, "slipway", object(t, live), func(p []Step) bool { return len(p) < 3 }))

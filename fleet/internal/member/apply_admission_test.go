@@ -204,9 +204,9 @@ func TestAdmissionObjectsThatAreThereAreNotWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAWebhookThatIsPutBack checks that the repair of a webhook waits, too, with an error that
+// TestAWebhookIsRestored checks that the repair of a webhook waits, too, with an error that
 // causes a retry.
-func TestAWebhookThatIsPutBack(t *testing.T) {
+func TestAWebhookIsRestored(t *testing.T) {
 	k := newHookKit(t)
 	u := k.leader(nil)
 	k.place("1", 1, "r1")

@@ -10,9 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// TestAnObjectThatOthersChangedIsDealtWithAsItIs checks that an update uses the live state of an
+// TestAnObjectThatOthersChangedIsReconciledFromItsLiveState checks that an update uses the live state of an
 // object that another client changed since this process applied it, even if the ledger is cached.
-func TestAnObjectThatOthersChangedIsDealtWithAsItIs(t *testing.T) {
+func TestAnObjectThatOthersChangedIsReconciledFromItsLiveState(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(k *kit, a *unstructured.Unstructured)
 		err    error

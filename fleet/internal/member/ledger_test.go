@@ -70,8 +70,8 @@ func TestNewerLedgerIsRefused(t *testing.T) {
 	}
 }
 
-// TestDamagedLedgerIsTold checks that a damaged ledger is reported, and never overwritten.
-func TestDamagedLedgerIsTold(t *testing.T) {
+// TestDamagedLedgerIsReported checks that a damaged ledger is reported, and never overwritten.
+func TestDamagedLedgerIsReported(t *testing.T) {
 	good, err := goldenLedger().encode(goldenKey)
 	if err != nil {
 		t.Fatal(err)

@@ -36,9 +36,9 @@ func TestLateCreationIsOwned(t *testing.T) {
 	wantObjects(t, k, k.expected("", false))
 }
 
-// TestDoubtedObjectIsMarked checks that a doubtful object that the older leader is about to delete
+// TestASuspectObjectIsMarked checks that a doubtful object that the older leader is about to delete
 // is marked, too.
-func TestDoubtedObjectIsMarked(t *testing.T) {
+func TestASuspectObjectIsMarked(t *testing.T) {
 	k := lateG(t)
 	f, held, release := &fenceWatch{k: k}, make(chan struct{}), make(chan struct{})
 	old, wanted := k.want("B", 3, "r2"), k.want("B", 4, "r3")

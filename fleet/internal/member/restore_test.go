@@ -114,9 +114,9 @@ func TestARunTakesOverAnIntentToPutSomethingBack(t *testing.T) {
 	}
 }
 
-// TestNothingIsPutBackAfterTheLedgerHasMoved checks that nothing is repaired after a run has
+// TestNothingIsRestoredAfterTheLedgerHasMoved checks that nothing is repaired after a run has
 // reached the cluster: neither under the run's epoch, nor for its revision under the same epoch.
-func TestNothingIsPutBackAfterTheLedgerHasMoved(t *testing.T) {
+func TestNothingIsRestoredAfterTheLedgerHasMoved(t *testing.T) {
 	for name, next := range map[string]func(k *kit){
 		"another epoch":                    func(k *kit) { k.place("B", 4, "r2") },
 		"another revision, the same epoch": func(k *kit) { k.place("B", 3, "r1") },
@@ -210,9 +210,9 @@ func (i *interrupted) Apply(ctx context.Context, obj *unstructured.Unstructured,
 	return i.ConnWatcher.Apply(ctx, obj, o)
 }
 
-// TestWhoIsHeldUpWhilePuttingBackChangesNothingLater checks that a delayed repair writes nothing
+// TestAPausedRepairChangesNothingLater checks that a delayed repair writes nothing
 // after a run has reached the cluster, or after another engine has made the repair.
-func TestWhoIsHeldUpWhilePuttingBackChangesNothingLater(t *testing.T) {
+func TestAPausedRepairChangesNothingLater(t *testing.T) {
 	for name, c := range map[string]struct {
 		by    func(k *kit, a Assignment)
 		fails bool
@@ -287,9 +287,9 @@ func TestABaselineGivesWayToItsLedger(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeComparedIsHeld checks that an object which cannot be compared is left alone, and
+// TestAnObjectThatCannotBeComparedIsHeldBack checks that an object which cannot be compared is left alone, and
 // causes no immediate retry.
-func TestWhatCannotBeComparedIsHeld(t *testing.T) {
+func TestAnObjectThatCannotBeComparedIsHeldBack(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 3, "r1")
 	deep := any("x")

@@ -136,7 +136,7 @@ func TestRemovalOfNothingFencesToo(t *testing.T) {
 	}
 }
 
-func TestDriftIsPutBack(t *testing.T) {
+func TestDriftIsCorrected(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
 	k.exists(configMap("app", "a", "edited"))
@@ -319,9 +319,9 @@ func TestTerminatingNamespaceCountsAsRemoved(t *testing.T) {
 	}
 }
 
-// TestANamespaceThatIsHeldIsNotRemoved checks that a namespace counts as present while a finalizer
+// TestATerminatingNamespaceIsNotRemoved checks that a namespace counts as present while a finalizer
 // holds it, or while its controller says so.
-func TestANamespaceThatIsHeldIsNotRemoved(t *testing.T) {
+func TestATerminatingNamespaceIsNotRemoved(t *testing.T) {
 	for name, c := range map[string]struct {
 		hold func(ns *unstructured.Unstructured)
 		want string
@@ -420,7 +420,7 @@ func TestReservedNamespaceCannotBePlaced(t *testing.T) {
 	}
 }
 
-func TestWatchTellsOfObjectsAndLedger(t *testing.T) {
+func TestWatchReportsObjectsAndLedger(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
 	u := k.leader(nil)

@@ -120,7 +120,7 @@ func keep[T any](t *testing.T, name string, cases []backendtest.Case[T], open fu
 }
 
 // Several writes are one request, and the server reports each of them.
-func TestEveryWriteIsTold(t *testing.T) {
+func TestEveryWriteIsReported(t *testing.T) {
 	var seen []string
 	c := connect(t, Config{Store: memory.NewStore(), Seen: func(w Write) {
 		seen = append(seen, fmt.Sprint(w.Client, " ", w.Op, " ", w.Key, " ", w.Epoch(), " ", errors.Is(w.Err, backend.ErrConflict)))

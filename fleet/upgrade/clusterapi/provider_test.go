@@ -150,7 +150,7 @@ func TestAnOlderEpochThatHadLookedBeforeIsFenced(t *testing.T) {
 	}
 }
 
-func TestAWriteOfAnotherClientInBetweenIsLookedAt(t *testing.T) {
+func TestAConcurrentWriteOfAnotherClientIsRead(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []bool{true, false} {
 		c := newCAPI(t, "v1beta2")

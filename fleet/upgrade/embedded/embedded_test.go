@@ -157,7 +157,7 @@ func TestWhatIsNotAvailableAnswersNothing(t *testing.T) {
 	}
 }
 
-func TestChangesFailAsOftenAsTheyAreTold(t *testing.T) {
+func TestChangesFailAsOftenAsTheyAreReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState()
 		w.Clusters["a"].Fail = 2
@@ -234,7 +234,7 @@ func TestAnotherClientsOperation(t *testing.T) {
 	})
 }
 
-func TestAWorldThatWasKeptGoesOn(t *testing.T) {
+func TestAWorldThatWasKeptContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := embedded.New(testState(), nil)
 		begin(t, p, change("1", upgrade.ControlPlane))
@@ -288,7 +288,7 @@ func TestCopiesShareNothing(t *testing.T) {
 	}
 }
 
-func TestAWatchTellsOfEveryChange(t *testing.T) {
+func TestAWatchReportsEveryChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState()
 		w.Clusters["a"].Unhealthy.Duration = time.Hour

@@ -178,7 +178,7 @@ func TestABrokenStateIsAViolation(t *testing.T) {
 
 // A member is a violation if its content is not in its plan, or if it changed before the gate of
 // its stage.
-func TestAMemberThatWasTouchedTooEarlyIsAViolation(t *testing.T) {
+func TestAMemberThatWasChangedTooEarlyIsAViolation(t *testing.T) {
 	t.Parallel()
 	p := newTestPlan(t)
 	now := time.Unix(1000, 0)
