@@ -188,7 +188,7 @@ func (h RunHandle) CatchUp(ctx context.Context, name string, starter approval.Id
 		return Status{}, err
 	}
 	if !s.Run.IsEnded() {
-		return Status{}, fmt.Errorf("run %s has not ended: it is %s; catch up when it has", h.name, s.Run.State)
+		return Status{}, fmt.Errorf("run %s has not ended: it is %s; catch up after its end", h.name, s.Run.State)
 	}
 	spec := RunSpec{Name: name, Placement: s.Run.Placement, Index: &s.Plan.Index, Strategy: s.Plan.Strategy, Starter: starter}
 	if err := spec.validate(); err != nil {

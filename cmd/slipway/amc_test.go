@@ -217,9 +217,9 @@ func (w *kubeEnv) readsMembers(t *testing.T) {
 	for args, want := range map[string]string{
 		"amc get ns -m nope":                           `there is no member "nope": ` + w.path("members") + " has managedcluster-prod, managedcluster-test, third",
 		"amc get":                                      "the type of the objects is missing",
-		"amc delete deployment demo":                   `there is no "delete" to kubectl amc, which only reads members`,
+		"amc delete deployment demo":                   `unknown command "delete" for "kubectl amc", which only reads members`,
 		"amc get ns -o nonsense":                       "-o nonsense",
-		"slipway amc apply":                            `there is no "apply" to kubectl slipway amc`,
+		"slipway amc apply":                            `unknown command "apply" for "kubectl slipway amc"`,
 		"amc get ns --store x":                         "--store",
 		"amc get ns --clusters " + w.path("none.yaml"): "no such file",
 	} {

@@ -138,7 +138,7 @@ func TestADatabaseThatIsNamedWrongly(t *testing.T) {
 		{[]string{"store", "check", "postgres://postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "slipway store check: want the file of a store"},
 		{[]string{"store", "records", words}, cli.ExitUsage, "slipway store records: want the file of a store"},
 		{[]string{"serve", "--store", "postgres://postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "--clusters is not set"},
-		{[]string{"serve", "--store", "postgres://postgres:hunter2@127.0.0.1:1/slip", "--clusters", "fleet.kubeconfig", "--timeout", "3s"}, cli.ExitUsage, "--timeout: want none"},
+		{[]string{"serve", "--store", "postgres://postgres:hunter2@127.0.0.1:1/slip", "--clusters", "fleet.kubeconfig", "--timeout", "3s"}, cli.ExitUsage, "--timeout: leave it out"},
 		{[]string{"get", "runs", "--store", "postgres://postgres:hunter2@127.0.0.1:1/slip"}, cli.ExitFailed, "the database: open schema slipway: failed to connect to `user=postgres database=slip`: 127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused\n"},
 	} {
 		code, _, errOut := v.run(c.args...)
@@ -157,11 +157,11 @@ func TestFlagsThatNameWhatIsNotUsed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	v := newEnv(t)
 	for want, args := range map[string][]string{
-		"--store: want none: slipway demo does not use it":          {"demo", "--store", "demo.db"},
-		"--server: want none: slipway simulate does not use it":     {"simulate", "run.yaml", "--server", "https://localhost"},
-		"--store: want none: slipway store check does not use it":   {"store", "check", "a.db", "--store", "b.db"},
-		"--store: want none: slipway hub does not use it":           {"hub", "--members", ".", "--store", "hub.db"},
-		"--token-file: want none: slipway hub install does not use": {"hub", "install", "--token-file", "tokens"},
+		"--store: leave it out: slipway demo does not use it":          {"demo", "--store", "demo.db"},
+		"--server: leave it out: slipway simulate does not use it":     {"simulate", "run.yaml", "--server", "https://localhost"},
+		"--store: leave it out: slipway store check does not use it":   {"store", "check", "a.db", "--store", "b.db"},
+		"--store: leave it out: slipway hub does not use it":           {"hub", "--members", ".", "--store", "hub.db"},
+		"--token-file: leave it out: slipway hub install does not use": {"hub", "install", "--token-file", "tokens"},
 	} {
 		if code, _, errOut := v.run(args...); code != cli.ExitUsage || !strings.Contains(errOut, want) {
 			t.Errorf("%q: %d, %s, want %s", args, code, errOut, want)
@@ -225,8 +225,8 @@ func TestADemoInADatabaseIsApprovedByItsEngines(t *testing.T) {
 	v := newEnv(t)
 	for _, c := range [][2]string{
 		{"demo --data postgres://db --approve ask", "--approve ask goes with a directory: the engines of a database approve"},
-		{"serve --demo --store state.db", "--demo goes with --store postgres://…, and without --clusters"},
-		{"serve --demo --store postgres://db --clusters fleet.kubeconfig", "--demo goes with --store postgres://…, and without --clusters"},
+		{"serve --demo --store state.db", "--demo: use it with --store postgres://… and without --clusters"},
+		{"serve --demo --store postgres://db --clusters fleet.kubeconfig", "--demo: use it with --store postgres://… and without --clusters"},
 	} {
 		if code, _, errOut := v.run(strings.Fields(c[0])...); code != cli.ExitUsage || !strings.Contains(errOut, c[1]) {
 			t.Errorf("%s: %d, %s", c[0], code, errOut)

@@ -25,7 +25,7 @@ import (
 
 func newDescribe(o *options) *cobra.Command {
 	var g getter
-	cmd := o.reading("describe KIND NAME", "Show all of a placement, a run, a cluster, an approval, a snapshot, a cap or a lease",
+	cmd := o.reading("describe KIND NAME", "Show all details of a placement, a run, a cluster, an approval, a snapshot, a cap or a lease",
 		"slipway describe run web-v2\nslipway describe cluster eu-1 --run web-v2", func(ctx context.Context, c call) error {
 			l, err := g.list(ctx, c, c.args[0], c.args[1])
 			if err != nil {

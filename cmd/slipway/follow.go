@@ -22,7 +22,7 @@ import (
 // newHistory shows stored events, one per line.
 func newHistory(o *options) *cobra.Command {
 	var follow bool
-	cmd := o.reading("history PLACEMENT|run/NAME", "Show what happened to a placement itself, or to a run",
+	cmd := o.reading("history PLACEMENT|run/NAME", "Show the events of a placement, or of a run",
 		"slipway history web --follow\nslipway history run/web-v2 -o json", func(ctx context.Context, c call) error {
 			name := c.args[0]
 			var of interface {

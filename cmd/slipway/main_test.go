@@ -210,7 +210,7 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 		{"skip shop-2 --as ann --what everything/x", "want cluster/NAME"},
 		{"retry shop-2 --as ann --only some", "want failed or skipped"},
 		{"set cap all many", "want a number"},
-		{"set nonsense", `no "nonsense" to set`},
+		{"set nonsense", `unknown command "nonsense"`},
 		{"get placements --placement shop", "--placement: leave it out, because placements cannot be filtered by it"},
 		{"get runs --run shop-1", "--run: leave it out, because runs cannot be filtered by it"},
 		{"get snapshots --run shop-1", "--run: leave it out, because snapshots cannot be filtered by it"},
@@ -271,7 +271,7 @@ func TestARunIsStoppedAndStartedAgain(t *testing.T) {
 	}
 }
 
-func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
+func TestAnActiveRunIsDeletedByForce(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitFailed, "delete run shop-2", "run shop-2", "the run is Running: stop or abort it first")
 	v.shows(cli.ExitDone, "get runs", "shop-2")

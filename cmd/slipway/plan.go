@@ -29,7 +29,7 @@ type specOptions struct {
 }
 
 func (s *specOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON: a value of the library or a ClusterStagedUpdateStrategy; on a hub also the name of a strategy object")
+	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON: a ClusterStagedUpdateStrategy, or only the fields of a strategy; on a hub also the name of a strategy object")
 	_ = cmd.MarkFlagFilename("strategy", "yaml", "yml", "json")
 	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; default a new snapshot of the objects as they are now")
 	cmd.Flags().Lookup("index").DefValue = "0" // help shows no -1
@@ -139,7 +139,7 @@ func indexCell(index int) string {
 
 func newPreviewSelection(o *options) *cobra.Command {
 	var file string
-	cmd := o.reading("preview-selection PLACEMENT", "Show which clusters a placement picks, or would with another policy; nothing is written",
+	cmd := o.reading("preview-selection PLACEMENT", "Show which clusters a placement picks, or would pick with another policy; nothing is written",
 		"slipway preview-selection web --policy policy.yaml", func(ctx context.Context, c call) error {
 			var policy *placement.Policy
 			if file != "" {
@@ -161,7 +161,7 @@ func newPreviewSelection(o *options) *cobra.Command {
 			}
 			return o.Print(l)
 		})
-	cmd.Flags().StringVar(&file, "policy", "", "file of a policy to try, YAML or JSON: a value of the library or a ClusterResourcePlacement")
+	cmd.Flags().StringVar(&file, "policy", "", "file of a policy to try, YAML or JSON: a ClusterResourcePlacement, or only the fields of a policy")
 	return cmd
 }
 

@@ -54,7 +54,7 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	o.target = target.Options{Options: &o.Options, Connect: connect}
 	root := &cobra.Command{
 		Use:           "slipway",
-		Short:         "Read and direct rollouts across clusters",
+		Short:         "Read and control rollouts across clusters",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -72,7 +72,7 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	flags.StringVarP(&o.Output, "output", "o", cli.Table, "table, wide, json, yaml or name")
 	flags.StringVar(&o.As, "as", "", "identity of the requester, default the user of the system; on a hub the user to impersonate")
 	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that --as names")
-	flags.DurationVar(&o.Timeout, "timeout", 0, "how long the command may take, for example 90s or 1h; 0 is without limit")
+	flags.DurationVar(&o.Timeout, "timeout", 0, "time limit of the command, for example 90s or 1h; 0 for no limit")
 	if name == pluginAMC {
 		root.Use, root.Short = "amc", "Read the members of a hub, and direct the workflows of its applications"
 		amc.Complete(root, &o.Options, &o.target, kube)
@@ -212,7 +212,7 @@ func nothingGoesOn(c call) error {
 	if c.Live {
 		return nil
 	}
-	return errors.New("no engine runs on the store, so that nothing would change: start one with slipway serve")
+	return errors.New("no engine runs on the store, so nothing would change: start one with slipway serve")
 }
 
 // runName returns the name of a run that is given as NAME or run/NAME.

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/hub/hubapi"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -41,7 +42,7 @@ func newCreate(o *options) *cobra.Command {
 	run.ValidArgsFunction = cobra.NoFileCompletions // a new name
 	s.flags(run)
 	run.Flags().StringVar(&placed, "placement", "", "placement that is rolled out")
-	run.Flags().StringVar(&title, "title", "", "title, for people; a hub does not take it")
+	run.Flags().StringVar(&title, "title", "", "title, for people; not on a hub")
 	return cli.Group("create", "Create a run", run)
 }
 
@@ -115,7 +116,7 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 				run := c.run()
 				return o.recorded(c, c.Run(run).Command(ctx, command), "run/"+run, "%s is recorded", name)
 			})
-		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded; a hub does not take it")
+		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded; not on a hub")
 		if v.flag != "" {
 			cmd.Flags().StringVar(&value, v.flag, "", v.usage)
 		}
@@ -141,8 +142,8 @@ func newRollback(o *options) *cobra.Command {
 			return o.recorded(c, err, "run/"+name, "it rolls back %s", run)
 		}, &preview)
 	cmd.Flags().BoolVar(&preview, "preview", false, "show the plan of the rollback; nothing is written")
-	cmd.Flags().StringVar(&opts.Name, "name", "", "name of the rollback run; a hub does not take it and chooses RUN-rollback")
-	cmd.Flags().StringVar(&opts.Reason, "reason", "", "reason, which is recorded; a hub does not take it")
+	cmd.Flags().StringVar(&opts.Name, "name", "", "name of the rollback run; not on a hub, which chooses RUN-rollback")
+	cmd.Flags().StringVar(&opts.Reason, "reason", "", "reason, which is recorded; not on a hub")
 	return cmd
 }
 
@@ -184,7 +185,7 @@ func openRequest(ctx context.Context, c call, run string, named ...string) (r ap
 	case err != nil:
 		return r, err
 	case l.Len() == 0:
-		return r, fmt.Errorf("run %s has no open request: %w", runName(run), backend.ErrNotFound)
+		return r, &errdef.Error{Op: errdef.Read, Kind: errdef.Run, Name: runName(run), Problem: "has no open request", Err: backend.ErrNotFound}
 	case l.Len() > 1:
 		return r, cli.Usagef("run %s has several open requests: name one of %s", runName(run), strings.Join(l.Names(), ", "))
 	}
@@ -219,7 +220,7 @@ func newDrains(o *options) []*cobra.Command {
 		})
 	}
 	return []*cobra.Command{
-		verb("cordon", "Keep further placements off a member of a hub", "cordoned", (*hubapi.Hub).Cordon),
+		verb("cordon", "Mark a member of a hub so that no further placement picks it", "cordoned", (*hubapi.Hub).Cordon),
 		verb("uncordon", "Let placements pick a member of a hub again", "uncordoned", (*hubapi.Hub).Uncordon),
 		verb("drain", "Cordon a member of a hub, and evict every ClusterResourcePlacement from it; a ResourcePlacement that stays is an error", "drained", func(h *hubapi.Hub, ctx context.Context, cluster string) error {
 			return h.Drain(ctx, cluster, func(placed, answer string) { _ = o.Recorded("placement/"+placed, "evicted: %s", answer) })
@@ -228,7 +229,7 @@ func newDrains(o *options) []*cobra.Command {
 }
 
 func newSet(o *options) *cobra.Command {
-	return cli.Group("set", "Set how many clusters may be in flight together", o.writing("cap NAME LIMIT", "Declare a cap, or change its limit; with 0 no further cluster starts",
+	return cli.Group("set", "Set how many clusters may be in flight at the same time", o.writing("cap NAME LIMIT", "Declare a cap, or change its limit; with 0 no further cluster starts",
 		"slipway set cap production 10", func(ctx context.Context, c call) error {
 			limit, err := strconv.Atoi(c.args[1])
 			if err != nil {

@@ -41,7 +41,7 @@ func newServe(o *options) *cobra.Command {
 		case listen != "unix":
 			err = o.listen(&serve, listen, cert, key)
 		case o.target.TokenFile != "" || cert != "" || key != "":
-			err = cli.Usagef("--token-file, --tls-cert and --tls-key go with --listen ADDRESS: on the socket only the owner of the file can connect")
+			err = cli.Usagef("--token-file, --tls-cert and --tls-key: leave them out without --listen ADDRESS, because only the owner of the file can connect to the socket")
 		}
 		if err != nil {
 			return err
@@ -87,9 +87,9 @@ func (o *options) checkServe(play bool) error {
 	case o.target.Store == "":
 		return cli.Usagef("--store is not set: it names the file of the store, which is created if it is missing, or a PostgreSQL database")
 	case o.Timeout != 0:
-		return cli.Usagef("--timeout: want none: serve ends when it is interrupted")
+		return cli.Usagef("--timeout: leave it out, because serve runs until it is interrupted")
 	case play && (!shared || o.target.Clusters != ""):
-		return cli.Usagef("--demo goes with --store postgres://…, and without --clusters")
+		return cli.Usagef("--demo: use it with --store postgres://… and without --clusters")
 	case shared && !play && o.target.Clusters == "":
 		return cli.Usagef("--clusters is not set: an engine takes runs of all clusters from the others of the database, and needs the kubeconfig that they have")
 	}

@@ -231,7 +231,7 @@ func TestAServerIsReachedByTLS(t *testing.T) {
 	v.shows(cli.ExitFailed, "serve --listen 127.0.0.1:0 --token-file "+tokens+" --tls-cert "+cert+" --tls-key "+cert, "--tls-cert and --tls-key")
 }
 
-func TestServeIsToldWhatItMayAnswer(t *testing.T) {
+func TestServeReadsItsLimitsFromFlags(t *testing.T) {
 	v := newEnv(t)
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	v.must(os.WriteFile(tokens, []byte("s3cret\n"), 0o600))
@@ -363,7 +363,7 @@ func TestClustersAreThoseOfPlacementsOrOfARun(t *testing.T) {
 	v.shows(cli.ExitDone, "leases", "shop-2")
 }
 
-func TestAForecastIsOfARunOrOfOneThatThereIsNot(t *testing.T) {
+func TestAForecastIsOfAnExistingOrAnImaginaryRun(t *testing.T) {
 	v := newEnv(t)
 	file := filepath.Join(t.TempDir(), "strategy.yaml")
 	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))

@@ -77,7 +77,7 @@ func TestWatchApprovesWhatItShows(t *testing.T) {
 	term.UntilText("Failed in", "rejected by ann", "error: run shop-2 is Failed, rolled back by run shop-2-rollback", "rolls back shop-2  Completed")
 }
 
-func TestWatchIsLeftAndTheRunGoesOn(t *testing.T) {
+func TestTheRunContinuesAfterAWatchIsClosed(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
 	v := newEnv(t)
 	v.serve()

@@ -82,16 +82,30 @@ func NotFound(kind Kind, name, hint string) *Error {
 	return &Error{Op: Read, Kind: kind, Name: name, Problem: "does not exist", Hint: hint, Err: ErrNotFound}
 }
 
+// Exists returns the error of a run whose name is taken. It matches backend.ErrConflict.
+func Exists(run string) *Error {
+	return &Error{
+		Op: Create, Kind: Run, Name: run, Problem: "exists already",
+		Hint: "choose another name, or delete it first", Err: backend.ErrConflict,
+	}
+}
+
+// NotReversible returns the error of a run that cannot be rolled back, with the reason. It matches
+// backend.ErrPermanent.
+func NotReversible(run, reason string) *Error {
+	return &Error{Op: Change, Kind: Run, Name: run, Problem: "cannot be rolled back", Hint: reason, Err: backend.ErrPermanent}
+}
+
 // Replaced returns the error of a run that was deleted and whose name another run has.
 func Replaced(run string) *Error {
-	return NotFound(Run, run, "it was deleted, and another one has its name")
+	return NotFound(Run, run, "it was deleted, and another run has its name")
 }
 
 // Deleting returns the error of a placement that is being deleted since a time.
 func Deleting(placement string, since time.Time) *Error {
 	return &Error{
 		Op: Change, Kind: Placement, Name: placement, Problem: "is being deleted since " + since.Format(time.RFC3339),
-		Hint: "declare it again once it is gone, Deletion tells", Err: ErrDeleting,
+		Hint: "declare it again after the end of the deletion", Err: ErrDeleting,
 	}
 }
 
@@ -99,7 +113,7 @@ func Deleting(placement string, since time.Time) *Error {
 // have the one of digest got.
 func PlanChanged(run, want, got string) *Error {
 	return &Error{
-		Op: Create, Kind: Run, Name: run, Problem: "would have plan " + got + ", and " + want + " was asked for",
+		Op: Create, Kind: Run, Name: run, Problem: "would have plan " + got + " instead of the requested plan " + want,
 		Hint: "preview it again", Err: ErrPlanChanged,
 	}
 }

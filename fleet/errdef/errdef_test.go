@@ -19,12 +19,12 @@ func TestAnErrorMatchesItsCauseAndNoOther(t *testing.T) {
 	}{
 		{NotFound(Cap, "room", "declare it"), "cap room does not exist: declare it", []error{ErrNotFound, backend.ErrNotFound}},
 		{NotFound(Cap, "room", ""), "cap room does not exist", []error{ErrNotFound, backend.ErrNotFound}},
-		{Replaced("r"), "run r does not exist: it was deleted, and another one has its name", []error{ErrNotFound, backend.ErrNotFound}},
+		{Replaced("r"), "run r does not exist: it was deleted, and another run has its name", []error{ErrNotFound, backend.ErrNotFound}},
 		{
-			Deleting("shop", time.Unix(0, 0).UTC()), "placement shop is being deleted since 1970-01-01T00:00:00Z: declare it again once it is gone, Deletion tells",
+			Deleting("shop", time.Unix(0, 0).UTC()), "placement shop is being deleted since 1970-01-01T00:00:00Z: declare it again after the end of the deletion",
 			[]error{ErrDeleting, backend.ErrPermanent},
 		},
-		{PlanChanged("r", "a", "b"), "run r would have plan b, and a was asked for: preview it again", []error{ErrPlanChanged}},
+		{PlanChanged("r", "a", "b"), "run r would have plan b instead of the requested plan a: preview it again", []error{ErrPlanChanged}},
 		{
 			OtherOwner("shop", "", "me"), `placement shop belongs to no owner and not to owner "me": delete it first, or choose another name`,
 			[]error{backend.ErrConflict},

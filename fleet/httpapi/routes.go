@@ -204,7 +204,7 @@ func command(c *call, cmd stages.Command) error {
 	}
 	if cmd.ID == "" && cmd.Verb != stages.Decide && s.Run.Final(s.Plan) {
 		if err := step.Allowed(s.Plan, &s.Run, cmd); err != nil {
-			return err
+			return fmt.Errorf("run %s: %w", c.run(), err)
 		}
 	}
 	return c.engine.Run(c.run()).Command(c.ctx(), cmd)

@@ -352,7 +352,17 @@ func (s *State) SelectionIndex(policy string) int {
 	}
 }
 
+// RollbackError is the error of an impossible rollback. It matches [ErrRefused].
+type RollbackError struct{ Run, Reason string }
+
+func (e *RollbackError) Error() string {
+	return "run " + e.Run + " cannot be rolled back: " + e.Reason
+}
+
+// Unwrap returns ErrRefused.
+func (e *RollbackError) Unwrap() error { return ErrRefused }
+
 // refuse returns the error for an impossible rollback.
 func refuse(run, why string) error {
-	return fmt.Errorf("run %s cannot be rolled back: %s: %w", run, cmp.Or(why, "no reason is known"), ErrRefused)
+	return &RollbackError{run, cmp.Or(why, "no reason is known")}
 }

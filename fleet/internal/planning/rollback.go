@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
@@ -18,7 +19,7 @@ import (
 // DraftRollback plans the rollback of a run as if that run had ended now.
 func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *state.RunStatus) (*Draft, error) {
 	if base == nil || base.UID != s.Run.UID {
-		return nil, fmt.Errorf("run %s cannot be rolled back: %s: %w", s.Run.Name, unknownBefore(base), backend.ErrPermanent)
+		return nil, errdef.NotReversible(s.Run.Name, unknownBefore(base))
 	}
 	previous, err := pl.hadBefore(ctx, rec, base, s)
 	if err != nil {

@@ -43,7 +43,7 @@ func (st *State) NameFree(ctx context.Context, name string) error {
 // taken.
 func (st *State) NameTaken(name string, err error) error {
 	if errors.Is(err, backend.ErrConflict) {
-		return fmt.Errorf("run %s exists already: choose another name, or delete it first: %w", name, backend.ErrConflict)
+		return errdef.Exists(name)
 	}
 	return err
 }

@@ -321,11 +321,23 @@ func HostError(err error) error {
 		{lifecycle.ErrDeleted, errdef.ErrDeleting},
 	} {
 		if errors.Is(err, kind.is) {
-			return fmt.Errorf("%v: %w", err, kind.means)
+			return &hostError{err.Error(), kind.means}
 		}
 	}
 	return err
 }
+
+// hostError is an error of the state machine in its own words. It matches the kind of package
+// backend without showing it.
+type hostError struct {
+	text string
+	kind error
+}
+
+func (e *hostError) Error() string { return e.text }
+
+// Unwrap returns the kind.
+func (e *hostError) Unwrap() error { return e.kind }
 
 // BindingsOf returns the current bindings of a placement.
 func (st *State) BindingsOf(ctx context.Context, rec *record.Placement) (lifecycle.Bindings, error) {

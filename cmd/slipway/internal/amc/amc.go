@@ -31,7 +31,7 @@ func Complete(cmd *cobra.Command, shared *cli.Options, t *target.Options, kube *
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
-			return cli.Usagef("there is no %q to %s, which only reads members: use %[2]s get, or kubectl with the kubeconfig of the member", args[0], cmd.CommandPath())
+			return cli.Usagef("unknown command %q for %q, which only reads members: use %[2]s get, or kubectl with the kubeconfig of the member", args[0], cmd.CommandPath())
 		}
 		return cmd.Help()
 	}
@@ -49,20 +49,20 @@ type getter struct {
 	printing
 }
 
-const long = `Read objects of members, and show them as kubectl shows those of one cluster: in a table that the member's API server makes, or
-in the format of -o. Each table is below a line with the name of the member. Without -m all members are read.
+const long = `Read objects of members, and show them as kubectl shows the objects of one cluster: in a table that the member's API server
+makes, or in the format of -o. A line with the name of the member is above each table. Without -m all members are read.
 
-The members are those of --clusters (or $SLIPWAY_CLUSTERS): a directory that has NAME.kubeconfig for each, such as the one
-that "slipway hub --members" has, or a kubeconfig whose contexts they are. Without it they are the MemberClusters of the hub
-that --kubeconfig or --context names, and the kubeconfig of each is in the Secret NAME of the hub's namespace, under the key
-kubeconfig. Only kubeconfigs without programs and files are taken from Secrets.
+The flag --clusters (or $SLIPWAY_CLUSTERS) names the members: it is a directory with a file NAME.kubeconfig for each member, such
+as the directory of "slipway hub --members", or a kubeconfig with a context for each member. Without the flag, the members are the
+MemberClusters of the hub that --kubeconfig or --context names. The Secret NAME in the hub's namespace then has the kubeconfig of
+the member under the key kubeconfig. A kubeconfig in a Secret may not name programs or files.
 
-The exit code is 1 if anything of a member could not be read, and the other members are shown all the same.`
+The exit code is 1 if a member could not be read; the other members are still shown.`
 
 func newGet(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobra.Command {
 	g := &getter{Options: shared, kube: kube, target: t, printing: newPrinting()}
 	cmd := &cobra.Command{
-		Use: "get (TYPE [NAME...] | TYPE/NAME...)", Short: "Show objects of members, as kubectl shows those of a cluster", Long: long,
+		Use: "get (TYPE [NAME...] | TYPE/NAME...)", Short: "Show objects of members, as kubectl shows the objects of a cluster", Long: long,
 		Example: "  " + shared.Name + " get deployment demo -n demo -m cluster1\n  " + shared.Name + " get nodes -m cluster1,cluster2 -o wide",
 		Args: cli.Arguments(func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
@@ -76,10 +76,10 @@ func newGet(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobr
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVarP(&g.members, "managed-cluster", "m", nil, "names of members, separated by commas; all without it")
+	flags.StringSliceVarP(&g.members, "managed-cluster", "m", nil, "names of members, separated by commas; default all")
 	flags.StringVarP(&g.labels, "selector", "l", "", "selector of labels, as in -l app=demo")
 	flags.StringVar(&g.fields, "field-selector", "", "selector of fields, as in --field-selector metadata.name=demo")
-	flags.BoolVar(&g.ignoreNotFound, "ignore-not-found", false, "an object that is not there is no error")
+	flags.BoolVar(&g.ignoreNotFound, "ignore-not-found", false, "treat a missing object as no error")
 	g.printing.addFlags(cmd)
 	return cli.Without([]string{"store", "source", "server", "token-file"}, cmd)[0]
 }

@@ -142,10 +142,10 @@ func TestAWrongCommandLine(t *testing.T) {
 		"get ns --clusters DIR/contexts -m three": `there is no member "three": DIR/contexts has one, two`,
 		"get ns --clusters DIR -o table2":         "-o table2: unable to match a printer",
 		"get ns --clusters DIR -o jsonpath":       "-o jsonpath",
-		"get ns --clusters DIR --store x":         "--store: want none",
+		"get ns --clusters DIR --store x":         "--store: leave it out",
 		"get ns --clusters DIR --watch":           "unknown flag: --watch",
-		"delete ns demo":                          `there is no "delete" to kubectl amc, which only reads members: use kubectl amc get`,
-		"workflow pause demo":                     `there is no "pause" to workflow`,
+		"delete ns demo":                          `unknown command "delete" for "kubectl amc", which only reads members: use kubectl amc get`,
+		"workflow pause demo":                     `unknown command "pause" for`,
 	} {
 		line = strings.ReplaceAll(line, "DIR", dir)
 		code, out, errOut := call(t, strings.Fields(line)...)

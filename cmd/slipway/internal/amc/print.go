@@ -35,7 +35,7 @@ func newPrinting() printing {
 func (p *printing) addFlags(cmd *cobra.Command) {
 	p.flags.AddFlags(cmd)
 	output := cmd.Flags().Lookup("output")
-	output.Usage = "wide, name, json, yaml, jsonpath=…, go-template=… and kubectl's other formats but custom-columns; a table without it"
+	output.Usage = "wide, name, json, yaml, jsonpath=…, go-template=… and kubectl's other formats except custom-columns; default a table"
 	flags := cmd.Flags()
 	flags.BoolVar(&p.noHeaders, "no-headers", false, "show tables without the line of their columns")
 	flags.BoolVar(&p.showLabels, "show-labels", false, "show the labels of objects in a column")

@@ -45,7 +45,7 @@ func Commands(o *cli.Options) []*cobra.Command {
 		return []*cobra.Command{
 			noun("member", "Add, change, list and remove the members of a fleet of simulated clusters", memberVerbs()),
 			noun("updatestrategy", "Store, list and delete the stages that update runs are made from", strategyVerbs()),
-			noun("updaterun", "Plan, start, watch and direct update runs", runVerbs()),
+			noun("updaterun", "Plan, start, watch and control update runs", runVerbs()),
 			noun("gate", "List and complete the gates of an update run", gateVerbs()),
 		}
 	}
@@ -86,21 +86,21 @@ func flags() map[string]flag {
 		"member-cluster-id":    {"", "resource id of the cluster", "", `^[!-~]{1,253}$`, "1 to 253 printable characters without spaces"},
 		"update-group":         {"", "update group of the member", "", name, wantName},
 		"labels":               {"", "labels for memberSelectors: KEY=VALUE ...", many, `^[-\w./]+=[-\w.]*$`, "KEY=VALUE, as labels of Kubernetes are"},
-		"region":               {"", "where the simulated cluster is", "eastus", name, wantName},
+		"region":               {"", "region of the simulated cluster", "eastus", name, wantName},
 		"from-version":         {"", "Kubernetes version that the simulated cluster has", "1.25.6", version, wantVersion},
-		"takes":                {"", "how long a step of an upgrade lasts", "2s", `^[1-9]\d{0,5}(ms|s|m)$`, "a number of ms, s or m, for example 2s"},
-		"fail":                 {"", "how many steps of an upgrade fail before one does not", "0", `^\d{1,6}$`, "a number"},
+		"takes":                {"", "duration of a step of an upgrade", "2s", `^[1-9]\d{0,5}(ms|s|m)$`, "a number of ms, s or m, for example 2s"},
+		"fail":                 {"", "number of steps of an upgrade that fail before one succeeds", "0", `^\d{1,6}$`, "a number"},
 		"stages":               {"", "JSON file with the stages", "", "", ""},
 		"upgrade-type":         {"", "Full, ControlPlaneOnly or NodeImageOnly", "", "", ""},
-		"kubernetes-version":   {"", "version to go to; not with NodeImageOnly", "", version, wantVersion},
+		"kubernetes-version":   {"", "Kubernetes version after the upgrade; not with NodeImageOnly", "", version, wantVersion},
 		"node-image-selection": {"", "Latest, Consistent or Custom; default Latest", "", "", ""},
 		"node-images":          {"", "images of Custom: IMAGE ...", many, "", ""},
 		"update-strategy-name": {"", "strategy whose stages are copied", "", name, wantName},
-		"speed":                {"", "how many times shorter the waits after stages are", "1", `^[1-9]\d{0,5}$`, "a number from 1 on"},
-		"no-wait":              {"", "ask for it and drive nothing", no, "", ""},
-		"targets":              {"", "what is skipped: " + wantSkip + " ...", many, skip, wantSkip},
+		"speed":                {"", "factor by which the waits after stages are shortened", "1", `^[1-9]\d{0,5}$`, "a number from 1 on"},
+		"no-wait":              {"", "request the start and return; another command drives the run", no, "", ""},
+		"targets":              {"", "targets to skip: " + wantSkip + " ...", many, skip, wantSkip},
 		"gate-name":            {"", "name of the gate, as gate list shows it", "", "", ""},
-		"state":                {"", "what the gate becomes: Completed", "", "^Completed$", "Completed"},
+		"state":                {"", "new state of the gate: Completed", "", "^Completed$", "Completed"},
 	}
 }
 
@@ -215,18 +215,18 @@ func (s *session) show(table *cli.List, value any) error {
 }
 
 func missing(what, name string) error {
-	return fmt.Errorf("there is no %s %s: the verb list shows which there are", what, name)
+	return fmt.Errorf("%s %s does not exist: the verb list shows all", what, name)
 }
 
 // recordVerbs list, show and delete the entries of a kind in the record of the fleet.
 func recordVerbs[T any](what string, of func(*record) map[string]T, table func(*session, ...T) *cli.List) []verb {
 	return []verb{
-		{use: "list", short: "List each " + what, do: func(_ context.Context, s *session) error {
+		{use: "list", short: "List every " + what, do: func(_ context.Context, s *session) error {
 			all := table(s, slices.Collect(maps.Values(of(s.record)))...)
 			all.Sort()
 			return s.show(all, all.Values())
 		}},
-		{use: "show", short: "Show the " + what, needs: "name", do: func(_ context.Context, s *session) error {
+		{use: "show", short: "Show one " + what, needs: "name", do: func(_ context.Context, s *session) error {
 			one, there := of(s.record)[s.name]
 			if !there {
 				return missing(what, s.name)
@@ -234,7 +234,7 @@ func recordVerbs[T any](what string, of func(*record) map[string]T, table func(*
 			t := table(s, one)
 			return s.show(t, t.Values()[0])
 		}},
-		{use: "delete", short: "Delete the " + what, needs: "name", writes: true, do: func(_ context.Context, s *session) error {
+		{use: "delete", short: "Delete one " + what, needs: "name", writes: true, do: func(_ context.Context, s *session) error {
 			if _, there := of(s.record)[s.name]; !there {
 				return missing(what, s.name)
 			}

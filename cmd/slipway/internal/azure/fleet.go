@@ -209,7 +209,7 @@ func listMembers(s *session, list ...azure.FleetMember) *cli.List {
 }
 
 func strategyVerbs() []verb {
-	create := verb{use: "create", short: "Store stages for runs to come", needs: "name stages", writes: true, do: createStrategy}
+	create := verb{use: "create", short: "Store stages for later runs", needs: "name stages", writes: true, do: createStrategy}
 	return append([]verb{create}, recordVerbs("update strategy", func(r *record) map[string]azure.FleetUpdateStrategy { return r.Strategies }, listStrategies)...)
 }
 

@@ -24,8 +24,8 @@ func runVerbs() []verb {
 			use: "create", short: "Plan a run", needs: "name upgrade-type", writes: true, do: createRun,
 			takes: "kubernetes-version node-image-selection node-images stages update-strategy-name speed",
 		},
-		{use: "start", short: "Start a run, or go on with it", needs: "name", takes: "no-wait", do: directs(stages.Start)},
-		{use: "stop", short: "Stop a run; what is in flight ends", needs: "name", do: directs(stages.Stop)},
+		{use: "start", short: "Start a run, or resume it", needs: "name", takes: "no-wait", do: directs(stages.Start)},
+		{use: "stop", short: "Stop a run; clusters in flight finish", needs: "name", do: directs(stages.Stop)},
 		{use: "skip", short: "Skip members, groups, stages or the wait after a stage", needs: "name targets", do: skip},
 		{use: "list", short: "List the runs", do: listRuns},
 		{use: "show", short: "Show a run", needs: "name", do: func(ctx context.Context, s *session) error {
@@ -165,5 +165,5 @@ func updateGate(ctx context.Context, s *session) error {
 			return s.direct(ctx, stages.Command{Verb: verb, Name: name})
 		}
 	}
-	return fmt.Errorf("update run %s has no gate %s that is Pending: gate list shows which there are", s.name, name)
+	return fmt.Errorf("update run %s has no gate %s that is Pending: gate list shows all gates", s.name, name)
 }

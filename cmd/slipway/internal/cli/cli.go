@@ -10,7 +10,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -169,7 +168,7 @@ func Without(flags []string, cmds ...*cobra.Command) []*cobra.Command {
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			for _, name := range flags {
 				if f := cmd.InheritedFlags().Lookup(name); f != nil && f.Changed {
-					return Usagef("--%s: want none: %s does not use it", name, cmd.CommandPath())
+					return Usagef("--%s: leave it out: %s does not use it", name, cmd.CommandPath())
 				}
 			}
 			return run(cmd, args)
@@ -184,7 +183,7 @@ func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 		Use: use, Short: short,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return Usagef("there is no %q to %s: see %s --help", args[0], strings.Fields(use)[0], cmd.CommandPath())
+				return Usagef("unknown command %q for %q: see %[2]s --help", args[0], cmd.CommandPath())
 			}
 			return cmd.Help()
 		},

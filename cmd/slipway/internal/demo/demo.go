@@ -95,7 +95,7 @@ func (f *flags) check(o *cli.Options) error {
 	case f.approve == "ask" && target.InDatabase(f.data):
 		return cli.Usagef("--approve ask goes with a directory: the engines of a database approve")
 	case o.Timeout != 0:
-		return cli.Usagef("--timeout: want none: the demo ends with the tutorial, or by Ctrl-C")
+		return cli.Usagef("--timeout: leave it out, because the demo ends with the tutorial or by Ctrl-C")
 	case f.wait < 0 || f.latency < 0:
 		return cli.Usagef("--wait %s, --latency %s: must not be negative", f.wait, f.latency)
 	}

@@ -142,9 +142,9 @@ func TestADirectoryInUse(t *testing.T) {
 	_ = first.Wait()
 }
 
-// TestAWaitGoesOnWhileNothingIsThere kills the program at the beginning of a
+// TestAWaitContinuesWhileNothingIsThere kills the program at the beginning of a
 // wait and starts it again when it is over.
-func TestAWaitGoesOnWhileNothingIsThere(t *testing.T) {
+func TestAWaitContinuesWhileNothingIsThere(t *testing.T) {
 	t.Parallel()
 	const wait = 3 * time.Second
 	l := newLongPlay(t, "--wait", wait.String())

@@ -57,12 +57,12 @@ func AddFiles(cmd *cobra.Command, o *cli.Options) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.hub, "hub", "", "file with the objects of the hub; - is the standard input")
 	flags.StringVar(&f.member, "member", "", "file with the objects of the member; - is the standard input")
-	flags.StringVar(&f.crd, "crd", "", "file with definitions of custom resources; those that the other two files hold are known anyway")
+	flags.StringVar(&f.crd, "crd", "", "file with definitions of custom resources; definitions in the other two files are also used")
 	flags.StringVar((*string)(&f.options.Comparison), "comparison", string(drift.Partial),
 		"PartialComparison compares the fields of the hub's objects, FullComparison also the fields that only the member has")
-	flags.StringVar(&f.options.Manager, "manager", "", "field manager that applied the hub's objects; without it the one that applied most of them")
+	flags.StringVar(&f.options.Manager, "manager", "", "field manager that applied the hub's objects; default: the manager that applied most of them")
 	flags.StringArrayVar(&f.ignore, "ignore", nil,
-		"pointer to a field that is left out, with all below it; * is any key or index, [name=app] the item with that key")
+		"pointer to a field that is ignored, with all fields below it; * is any key or index, [name=app] the item with that key")
 	flags.StringArrayVar(&f.options.Secrets, "secret", nil, "pointer to a value that is not shown")
 	for _, name := range []string{"hub", "member", "crd"} {
 		_ = cobra.MarkFlagFilename(flags, name, "yaml", "yml", "json")

@@ -87,8 +87,8 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags.BoolVar(&h.applications, "applications", false, "also serve Application, Workflow and Policy objects of core.oam.dev")
 	h.rules.addFlags(flags)
 	h.measures.AddFlags(flags)
-	flags.BoolVar(&h.namespaces, "namespaces", false, "read the namespaces of members, and place no ResourcePlacement on a further member without its namespace")
-	addCompatibility(flags, &h.compatibility, compat.Default, "the definitions must be installed for the same one")
+	flags.BoolVar(&h.namespaces, "namespaces", false, "read the namespaces of members; a ResourcePlacement then picks a further member only if the member has its namespace")
+	addCompatibility(flags, &h.compatibility, compat.Default, "the installed definitions must have the same version")
 	flags.BoolFuncP("verbose", "v", "also log actions", func(string) error { return level.UnmarshalText([]byte("info")) })
 	_ = cmd.MarkFlagDirname("members")
 	return cmd
@@ -175,9 +175,9 @@ func newInstall(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Set a cluster up as a hub, or update an earlier installation",
-		Long: `Create or update on a cluster what a hub needs: the CRDs, the admission policies, the roles of people, and the account
+		Long: `Create or update the objects that a hub needs on its cluster: the CRDs, the admission policies, the roles of people, and the account
 slipway-hub with the least rights that a hub needs. Each object is shown with its outcome. The command may be repeated at any time,
-and takes the rights of cluster-admin. "hub uninstall" deletes the same objects.`,
+and needs the rights of cluster-admin. "hub uninstall" deletes the same objects.`,
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := kube.Config()
@@ -194,8 +194,8 @@ and takes the rights of cluster-admin. "hub uninstall" deletes the same objects.
 		},
 	}
 	cmd.Flags().BoolVar(&what.Aggregate, "aggregate", false,
-		"make slipway-viewer and slipway-editor part of the built-in view, edit and admin: edit in a namespace includes the right to place what is in it")
-	addCompatibility(cmd.Flags(), &what.Compatibility, "", "default "+string(compat.Default)+"; a setting that is installed is replaced only if another one is named")
+		"add slipway-viewer and slipway-editor to the built-in roles view, edit and admin, so that the right to edit a namespace includes the right to place its objects")
+	addCompatibility(cmd.Flags(), &what.Compatibility, "", "default "+string(compat.Default)+"; an installed version is replaced only if the flag names another")
 	cmd.Flags().BoolVar(&what.Applications, "applications", false, "also install the CRDs and roles for a hub with --applications")
 	cmd.Flags().BoolVar(&account.Secrets, "secrets", false, "let the account slipway-hub read all Secrets, for a hub with --secrets")
 	return cmd
@@ -211,7 +211,7 @@ func newUninstall(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 with the records of the hub. Stop the hub first. Members are not changed.
 
 The command refuses while placements or applications exist: delete them while the hub still runs, so that it removes their
-objects from the members. With --force these objects stay on the members. It takes the rights of cluster-admin.`,
+objects from the members. With --force these objects stay on the members. It needs the rights of cluster-admin.`,
 		Example: "  " + o.Name + " hub uninstall --kubeconfig hub.kubeconfig --preview",
 		Args:    cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -249,7 +249,7 @@ func addCompatibility(flags *pflag.FlagSet, to *compat.Setting, def compat.Setti
 	for _, s := range compat.Settings() {
 		known = append(known, string(s))
 	}
-	flags.Var(&compatibility{to}, "compatibility", "the version of KubeFleet whose behaviour the hub has, "+strings.Join(known, " or ")+": "+more)
+	flags.Var(&compatibility{to}, "compatibility", "version of KubeFleet whose behaviour the hub has, "+strings.Join(known, " or ")+"; "+more)
 }
 
 // compatibility is the value of the flag.

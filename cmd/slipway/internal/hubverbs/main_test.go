@@ -58,7 +58,7 @@ func TestTheProgramSaysWhatIsWrong(t *testing.T) {
 		"no members to migrate":        {[]string{"migrate", "--kubeconfig", "f"}, cli.ExitUsage, []string{"--members is not set"}},
 		"no hub to migrate":            {[]string{"migrate", "plan", "--kubeconfig", unused, "--members", dir}, cli.ExitFailed, []string{"127.0.0.1:1"}},
 		"help to migrate":              {[]string{"migrate", "--help"}, cli.ExitDone, []string{"take-over", "give-back", "--backup"}},
-		"an argument":                  {[]string{"hub", "--kubeconfig", "f", "--members", "d", "serve"}, cli.ExitUsage, []string{`there is no "serve"`, "hub --help"}},
+		"an argument":                  {[]string{"hub", "--kubeconfig", "f", "--members", "d", "serve"}, cli.ExitUsage, []string{`unknown command "serve"`, "hub --help"}},
 		"an unknown flag":              {[]string{"hub", "--kubecfg", "f"}, cli.ExitUsage, []string{"--kubecfg"}},
 		"a wrong duration":             {[]string{"hub", "--lease", "15"}, cli.ExitUsage, []string{"--lease"}},
 		"an argument to install":       {[]string{"hub", "install", "all"}, cli.ExitUsage, []string{"all", "hub install --help"}},

@@ -45,15 +45,15 @@ func NewMigrate(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 		}
 		return o.Said("%s", p)
 	}
-	cmd := verb("migrate", "Move a fleet from KubeFleet to this hub, and back, without touching a workload", plan)
-	cmd.AddCommand(verb("plan", "Say what would be taken over, what differs, and what is in the way", plan),
-		verb("take-over", "Take over from KubeFleet, whose agents are stopped", (*migrate.Migration).TakeOver),
-		verb("give-back", "Give back to KubeFleet, once no hub serves", (*migrate.Migration).GiveBack))
+	cmd := verb("migrate", "Move a fleet from KubeFleet to this hub, and back, without a change to a workload", plan)
+	cmd.AddCommand(verb("plan", "Show which objects would be taken over, their differences, and the obstacles", plan),
+		verb("take-over", "Take a fleet over from KubeFleet; stop its agents first", (*migrate.Migration).TakeOver),
+		verb("give-back", "Give a fleet back to KubeFleet; stop the hub first", (*migrate.Migration).GiveBack))
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&dir, "members", "", "directory with a kubeconfig for each member, NAME.kubeconfig")
-	flags.StringVar(&cfg.Backup, "backup", "", "file for what is removed, which may have Secrets in it; a repetition names the same one")
+	flags.StringVar(&cfg.Backup, "backup", "", "file that receives the removed objects, which may include Secrets; name the same file if you repeat the command")
 	rules.addFlags(flags)
 	flags.BoolVar(&cfg.Secrets, "secrets", false, "the hub will run with --secrets")
-	flags.BoolVar(&cfg.AcceptDifferences, "accept-differences", false, "take over although the hub will change objects at once")
+	flags.BoolVar(&cfg.AcceptDifferences, "accept-differences", false, "take over even if the hub will change objects immediately")
 	return cmd
 }

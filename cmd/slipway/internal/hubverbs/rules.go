@@ -16,9 +16,9 @@ type namespaceRules struct{ allow, deny, only kinds }
 
 // addFlags adds the flags.
 func (r *namespaceRules) addFlags(flags *pflag.FlagSet) {
-	flags.Var(&r.deny, "namespace-deny", "kinds that placements of namespaces may not bring, beside those that the role edit may not create: Secret, or kustomize.toolkit.fluxcd.io for all kinds of a group")
-	flags.Var(&r.allow, "namespace-allow", "kinds or groups that the role edit may not create and that placements of namespaces may bring all the same, such as ResourceQuota")
-	flags.Var(&r.only, "namespace-only", "the only kinds or groups that placements of namespaces may bring, such as ConfigMap,Deployment.apps")
+	flags.Var(&r.deny, "namespace-deny", "kinds that placements of namespaces may not contain, in addition to the kinds that the role edit may not create, such as Secret, or kustomize.toolkit.fluxcd.io for all kinds of a group")
+	flags.Var(&r.allow, "namespace-allow", "kinds or groups that placements of namespaces may contain although the role edit may not create them, such as ResourceQuota")
+	flags.Var(&r.only, "namespace-only", "the only kinds or groups that placements of namespaces may contain, such as ConfigMap,Deployment.apps")
 }
 
 // rules returns the rules for the engine, or an error if a kind is allowed that no flag denies.

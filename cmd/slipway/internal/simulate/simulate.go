@@ -30,7 +30,7 @@ func New(o *cli.Options) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "simulate FILE",
-		Short: "Carry out the scenario of a file in virtual time, and say when the run would end",
+		Short: "Run the scenario of a file in virtual time, and show when the run would end",
 		Long: "Carry out the scenario of a file, or of the standard input if FILE is -, in virtual time: by the rules of the\n" +
 			"engine, without clusters. The fields of a scenario are documented in package formats/scenario.\n\n" +
 			"The exit code is 0 if the simulation has ended, in any state of the run, and 1 if the scenario has errors.",

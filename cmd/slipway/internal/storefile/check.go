@@ -15,9 +15,9 @@ import (
 func newCheck(o *cli.Options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
-		Short: "Read all of the file of a store, and say what an engine could not read",
+		Short: "Check the file of a store, and report what an engine could not read",
 		Long: "Read all of the file of a store: its pages and checksums, then the placements, snapshots, overrides, runs, plans, events\n" +
-			"and caps that an engine reads of it. The exit code is 1 where anything is damaged or of a newer version.",
+			"and caps that an engine reads of it. The exit code is 1 if a record is damaged or of a newer version.",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: onFile(o, func(ctx context.Context, s *bolt.Store, args []string) error {
 			problems, err := storecheck.Check(ctx, s)

@@ -77,7 +77,7 @@ func newRecords(o *cli.Options) *cobra.Command {
 	var reveal bool
 	cmd := &cobra.Command{
 		Use:   "records FILE [KEY]",
-		Short: "List the keys of what is stored, or show one record as it is stored",
+		Short: "List the keys of all records, or show one record in its stored form",
 		Args:  cli.Arguments(cobra.RangeArgs(1, 2)),
 	}
 	cmd.RunE = onFile(o, func(ctx context.Context, s *bolt.Store, args []string) error {
@@ -93,7 +93,7 @@ func newRecords(o *cli.Options) *cobra.Command {
 		}
 		return o.Print(l)
 	})
-	cmd.Flags().BoolVar(&reveal, "reveal", false, "show a record that may hold what is in a Secret")
+	cmd.Flags().BoolVar(&reveal, "reveal", false, "show a record that may contain values of Secrets")
 	return cmd
 }
 

@@ -32,7 +32,7 @@ func replaced(from, to string) func([]byte) []byte {
 func TestWrongCommandLinesOpenNothing(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for args, text := range map[string]string{
-		"nonsense":                 `there is no "nonsense" to store`,
+		"nonsense":                 `unknown command "nonsense" for`,
 		"check":                    "see slipway store check --help",
 		"check state.db more":      "see slipway store check --help",
 		"backup state.db":          "see slipway store backup --help",

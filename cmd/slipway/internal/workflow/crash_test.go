@@ -52,7 +52,7 @@ func everyth() int {
 
 // After a crash at any write of a cluster or of the engine, the next process continues. In the
 // end the same runs exist, each once, and the clusters have the same content.
-func TestAWorkflowGoesOnAfterACrashAtAnyWrite(t *testing.T) {
+func TestAWorkflowContinuesAfterACrashAtAnyWrite(t *testing.T) {
 	want, crashed := playThrough(t, faulty.NewPlan())
 	if crashed {
 		t.Fatal("it crashed without a fault")

@@ -37,21 +37,21 @@ func newRun(o *options) *cobra.Command {
 	p := &player{options: o, answered: map[approval.Binding]bool{}}
 	cmd := &cobra.Command{
 		Use:   "run FILE...|DIR",
-		Short: "Play the workflows of Applications in files, over clusters in memory",
-		Long: `Play the workflows of the Applications in files, with their policies, workflows and the objects that
-they refer to, over clusters in memory: those that documents of kind MemberCluster or ManagedCluster
-declare, or else those that topologies name. A Deployment is ready at once there, unless its image has
-the tag "broken".
+		Short: "Run the workflows of Applications in files, on clusters in memory",
+		Long: `Run the workflows of the Applications in files on clusters in memory. The files also have the policies, the workflows and
+the objects that the Applications refer to. Documents of kind MemberCluster or ManagedCluster declare the clusters; without
+such documents, the clusters are those that topologies name. A Deployment becomes ready immediately, unless its image has the
+tag "broken".
 
-An event of a run is a line. It ends when no workflow goes on without a person: with 4 if one is
-suspended or failed, and else with 1 if one cannot begin. A suspended step with a timeout goes on
-without a person when that has passed. With --store everything is kept in that file,
-and called again, also after it was killed, it goes on; another publishVersion begins a new workflow.`,
+The command prints a line for each event of a run. It ends when every workflow has ended or waits for a person. The exit code
+is 4 if a workflow is suspended or failed, otherwise 1 if a workflow cannot begin. A suspended step with a timeout resumes by
+itself when the timeout is over. With --store, the command keeps everything in that file, and continues if it is called again,
+also after a kill; another publishVersion begins a new workflow.`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: p.run,
 	}
 	cmd.Flags().BoolVar(&p.resume, "resume", false, "resume a workflow whenever it waits for a person")
-	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for that person, at another terminal; with --store, and without --resume")
+	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for the command of a person at another terminal; needs --store, excludes --resume")
 	return cmd
 }
 

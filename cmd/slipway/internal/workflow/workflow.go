@@ -29,13 +29,13 @@ type options struct {
 // the hub of kube.
 func New(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobra.Command {
 	o := &options{shared, t, kube}
-	return cli.Group("workflow", "Direct the workflows of applications, or play those of files",
+	return cli.Group("workflow", "Control the workflows of applications, or run those of files in memory",
 		newRun(o), newStatus(o),
 		newVerb(o, delivery.Suspend, "Suspend a workflow: nothing more begins until it is resumed"),
-		newVerb(o, delivery.Resume, "Resume a workflow that is suspended, also by a step that waits for a person"),
-		newVerb(o, delivery.Terminate, "End a workflow for good, but for the steps that run always"),
-		newVerb(o, delivery.Restart, "Carry a workflow out again with the same objects"),
-		newVerb(o, delivery.Rollback, "Take every cluster that a workflow changed back to what it had"),
+		newVerb(o, delivery.Resume, "Resume a suspended workflow, for example at a step that waits for a person"),
+		newVerb(o, delivery.Terminate, "End a workflow for good; only steps that always run still run"),
+		newVerb(o, delivery.Restart, "Run a workflow again with the same objects"),
+		newVerb(o, delivery.Rollback, "Roll back a workflow: return its clusters to their earlier objects"),
 	)
 }
 

@@ -294,7 +294,7 @@ func TestAWrongCommandLine(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
 		"status demo":           "--store is not set",
-		"pause demo":            `there is no "pause" to workflow`,
+		"pause demo":            `unknown command "pause" for`,
 		"suspend":               "accepts 1 arg(s)",
 		"suspend demo --step s": "unknown flag: --step",
 		"suspend demo --as a":   "--store is not set",
