@@ -242,7 +242,8 @@ func AnswerOutcome(obj *unstructured.Unstructured, user string) (decided bool, r
 	case api.ReasonUnvouched:
 		return false, c.Message
 	case api.ReasonRefused:
-		if user == "" || strings.Contains(c.Message, user+": ") {
+		// The hub joins the refusals of all answers, each with its author first.
+		if user == "" || slices.ContainsFunc(strings.Split(c.Message, "; "), func(of string) bool { return strings.HasPrefix(of, user+": ") }) {
 			return false, c.Message
 		}
 	}

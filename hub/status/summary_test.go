@@ -195,6 +195,24 @@ func TestAnAnswerIsAddedToARequest(t *testing.T) {
 	}
 }
 
+// A refusal is about its own author, not about a person whose name ends like the author's.
+func TestARefusalIsAboutItsAuthor(t *testing.T) {
+	obj, err := ApprovalRequest(tutorialRequest(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := WithCondition(obj, RefusedCondition(1, "joann: not in the group; bob: approved already", clock(t, "10:00:00")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj.Object["status"] = s
+	for user, want := range map[string]bool{"ann": false, "joann": true, "bob": true, "": true} {
+		if _, refusal := AnswerOutcome(obj, user); (refusal != "") != want {
+			t.Errorf("to %q the refusal is %q", user, refusal)
+		}
+	}
+}
+
 // A request is open until it is decided, and has the answers so far.
 func TestARequestIsReadBackFromItsObject(t *testing.T) {
 	facts := tutorialRequest(t)
