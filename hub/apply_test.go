@@ -74,9 +74,9 @@ func TestAnOverrideWithoutAScope(t *testing.T) {
 	s.eventually("the member to have what the override says", s.has(1, "config", "ours"))
 }
 
-// TestAnOverrideThatNamesAnotherScopeIsReported: if a ResourceOverride names a placement with the scope
-// Cluster and only a ResourcePlacement of its namespace has the name, an event of the override says
-// that it has no effect.
+// TestAnOverrideThatNamesAnotherScopeIsReported: if a ResourceOverride names a placement with the
+// scope Cluster and only a ResourcePlacement of its namespace has the name, an event of the
+// override says that it has no effect.
 func TestAnOverrideThatNamesAnotherScopeIsReported(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.apply(`
@@ -216,8 +216,8 @@ func TestDriftIsReportedOrCorrected(t *testing.T) {
 	}
 }
 
-// TestTheDefaultApplyStrategyRestores: without an applyStrategy, or with an empty one, an object that
-// is edited or deleted on a member is restored, for both types of strategy.
+// TestTheDefaultApplyStrategyRestores: without an applyStrategy, or with an empty one, an object
+// that is edited or deleted on a member is restored, for both types of strategy.
 func TestTheDefaultApplyStrategyRestores(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, strategy string }{

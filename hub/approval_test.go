@@ -233,8 +233,8 @@ func TestApprovalOfAnotherGenerationDoesNotCount(t *testing.T) {
 	}
 }
 
-// TestAnApprovalOnABareServerCountsIfThePolicyAsksNoIdentity: without the admission policies no author is
-// certain. The plain gate opens, and a gate with a policy names the missing policies.
+// TestAnApprovalOnABareServerCountsIfThePolicyAsksNoIdentity: without the admission policies no
+// author is certain. The plain gate opens, and a gate with a policy names the missing policies.
 func TestAnApprovalOnABareServerCountsIfThePolicyAsksNoIdentity(t *testing.T) {
 	t.Parallel()
 	t.Run("plain", func(t *testing.T) {

@@ -162,8 +162,8 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
 }
 
-// TestADeletionContinuesWithoutTheFinalizer: a placement is cleaned even if another client removes its
-// finalizer after the deletion has begun.
+// TestADeletionContinuesWithoutTheFinalizer: a placement is cleaned even if another client removes
+// its finalizer after the deletion has begun.
 func TestADeletionContinuesWithoutTheFinalizer(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")

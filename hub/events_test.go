@@ -81,8 +81,8 @@ spec:
 	})
 }
 
-// TestAClusterThatTakesTooLongIsReportedAsStuck: after five minutes, here with an engine whose clock
-// is late, the run names the cluster that it waits for, and the cluster names the reason.
+// TestAClusterThatTakesTooLongIsReportedAsStuck: after five minutes, here with an engine whose
+// clock is late, the run names the cluster that it waits for, and the cluster names the reason.
 func TestAClusterThatTakesTooLongIsReportedAsStuck(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
@@ -198,8 +198,8 @@ func (w *hubEnv) patchIn(short, name, patch string) {
 	}
 }
 
-// TestEventsOfARunAreReportedOnce: a hub that starts after another one reports no event of a run again,
-// because the status has the number of reported events.
+// TestEventsOfARunAreReportedOnce: a hub that starts after another one reports no event of a run
+// again, because the status has the number of reported events.
 func TestEventsOfARunAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestInitFailuresAreReportedAllAtOnceAndAreTheEnd: everything that keeps a run from being planned is
-// in Initialized=False, at once. The condition stays after the causes are corrected: another run is
-// needed.
+// TestInitFailuresAreReportedAllAtOnceAndAreTheEnd: everything that keeps a run from being planned
+// is in Initialized=False, at once. The condition stays after the causes are corrected: another run
+// is needed.
 func TestInitFailuresAreReportedAllAtOnceAndAreTheEnd(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")

@@ -42,8 +42,8 @@ func TestCrashAtEveryWriteOfTheObjectOfARollback(t *testing.T) {
 	}
 }
 
-// TestARollbackThatEndedUnreportedIsReported: a hub dies after it has requested the rollback from the
-// engine, and is started again after the end of the rollback. It sees the rollback and does not
+// TestARollbackThatEndedUnreportedIsReported: a hub dies after it has requested the rollback from
+// the engine, and is started again after the end of the rollback. It sees the rollback and does not
 // request it again.
 func TestARollbackThatEndedUnreportedIsReported(t *testing.T) {
 	s := newTakingBack(t)

@@ -125,8 +125,8 @@ func TestRunsThatAreRefusedTakeNoSnapshot(t *testing.T) {
 	s.noSnapshotBut("runs that are refused")
 }
 
-// TestSnapshotThatCannotBeTakenIsReported: problems with the selected objects are also in the status of
-// an External placement, before any run.
+// TestSnapshotThatCannotBeTakenIsReported: problems with the selected objects are also in the
+// status of an External placement, before any run.
 func TestSnapshotThatCannotBeTakenIsReported(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.apply(`

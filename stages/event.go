@@ -148,8 +148,8 @@ const (
 // Cluster if it is of a cluster.
 const (
 	// CheckMeasured: the result of a measurement differs from the one before.
-	// Fields: Check, Result of the measurement, Value, the resolved Query, Count of the measurements
-	// so far, Attempt of the gate or the cluster, Message.
+	// Fields: Check, Result of the measurement, Value, the resolved Query, Count of the
+	// measurements so far, Attempt of the gate or the cluster, Message.
 	CheckMeasured EventType = "CheckMeasured"
 	// CheckEnded: the check has a verdict.
 	// Fields: Check, Result of the check, Value, the resolved Query, Count of the measurements,
@@ -198,8 +198,8 @@ const (
 	// it too, without Run, Stage and Group.
 	// Fields: Attempt, Message with some of the objects and the reason.
 	ObjectsReleased EventType = "ObjectsReleased"
-	// ObjectsAltered: objects are applied without a part that the API server of the cluster rejects,
-	// as kubectl would apply them: see the type ClientSideApply of package fleet.
+	// ObjectsAltered: objects are applied without a part that the API server of the cluster
+	// rejects, as kubectl would apply them: see the type ClientSideApply of package fleet.
 	// Fields: Attempt, Message with the objects and the parts.
 	ObjectsAltered EventType = "ObjectsAltered"
 )

@@ -24,8 +24,8 @@ spec: {stages: [{name: a, labelSelector: {}}]` + more + `}
 `
 }
 
-// TestAStrategySaysWhenItsRunIsRolledBack: a strategy may request a rollback, as in the CRDs of a hub,
-// and the request is written unchanged.
+// TestAStrategySaysWhenItsRunIsRolledBack: a strategy may request a rollback, as in the CRDs of a
+// hub, and the request is written unchanged.
 func TestAStrategySaysWhenItsRunIsRolledBack(t *testing.T) {
 	for _, c := range []struct {
 		text string

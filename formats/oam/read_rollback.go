@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rollbackPolicy reads the annotation for a rollback, nil if it is absent. It reports problems in it
-// at its line.
+// rollbackPolicy reads the annotation for a rollback, nil if it is absent. It reports problems in
+// it at its line.
 func rollbackPolicy(v value) *stages.RollbackPolicy {
 	annotations, _ := v.Get("annotations")
 	at, ok := annotations.Get(RollbackAnnotation)

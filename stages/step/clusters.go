@@ -71,8 +71,8 @@ func (d *draft) free(f *runstate.InFlight) {
 	d.r.form.InFlight = d.r.form.InFlight[:n]
 }
 
-// interruptSoak interrupts the soak of a cluster whose state is unknown: time alone must not complete it.
-// The soak continues once the cluster is proven healthy again.
+// interruptSoak interrupts the soak of a cluster whose state is unknown: time alone must not
+// complete it. The soak continues once the cluster is proven healthy again.
 func (d *draft) interruptSoak(f *runstate.InFlight) {
 	if f.Phase == stages.Soaking || f.Phase == stages.Measuring {
 		f.Phase = stages.Settling

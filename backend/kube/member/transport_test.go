@@ -116,8 +116,8 @@ func TestAWatchOfAConnIsOverHTTP2(t *testing.T) {
 	}
 }
 
-// TestAClosedConnHasNoConnections closes a Conn with a watch and a request under way. The request is
-// answered, and then no network connection is left, long before the idle timeout of one minute.
+// TestAClosedConnHasNoConnections closes a Conn with a watch and a request under way. The request
+// is answered, and then no network connection is left, long before the idle timeout of one minute.
 func TestAClosedConnHasNoConnections(t *testing.T) {
 	var open, watched atomic.Int32
 	held, release := make(chan struct{}), make(chan struct{})

@@ -37,8 +37,8 @@ type Sessions interface {
 	// Covers reports whether the session of this engine extends the lease in the record of a key,
 	// without interruption since the lease was saved.
 	Covers(key string, saved time.Time) bool
-	// LeasedUntil returns until when the session of another engine extends a lease, or the zero time if
-	// it does not.
+	// LeasedUntil returns until when the session of another engine extends a lease, or the zero
+	// time if it does not.
 	LeasedUntil(ctx context.Context, holder, leased string) (time.Time, error)
 	// Wake makes the session of this engine begin.
 	Wake()

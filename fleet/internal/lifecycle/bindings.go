@@ -159,9 +159,9 @@ func (b Bindings) take(r *Result, planned map[string]bool) (changed bool) {
 	return changed
 }
 
-// markAttempted records that the clusters of a deleted run may have parts of its snapshot, and reports
-// whether that changes anything. Clusters that the run should have cleaned keep their bindings,
-// because it is not certain that they are clean.
+// markAttempted records that the clusters of a deleted run may have parts of its snapshot, and
+// reports whether that changes anything. Clusters that the run should have cleaned keep their
+// bindings, because it is not certain that they are clean.
 func (b Bindings) markAttempted(r *Result) (changed bool) {
 	for i := range r.Clusters {
 		if c := &r.Clusters[i]; c.Index != None && c.Got != Untouched {
@@ -171,7 +171,8 @@ func (b Bindings) markAttempted(r *Result) (changed bool) {
 	return changed
 }
 
-// markAllAttempted records that each cluster with a binding may have parts of the snapshot with this index.
+// markAllAttempted records that each cluster with a binding may have parts of the snapshot with
+// this index.
 func (b Bindings) markAllAttempted(index int) {
 	for name := range b {
 		b.attempt(name, index)

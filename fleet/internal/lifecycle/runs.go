@@ -178,8 +178,9 @@ func (in RunAbandoned) advance(m *machine) error {
 	return nil
 }
 
-// markUnfinished records that clusters may have the snapshot of a run that was deleted before it ended.
-// The bindings from before that run are unknown from then on, so no run can be rolled back to them.
+// markUnfinished records that clusters may have the snapshot of a run that was deleted before it
+// ended. The bindings from before that run are unknown from then on, so no run can be rolled back
+// to them.
 func (m *machine) markUnfinished(e Entry) error {
 	if m.Base != nil && m.RolledBackBy(m.Base.UID) == "" {
 		m.Base = nil

@@ -286,8 +286,8 @@ func equalIntFloat(i int64, f float64) bool {
 // remains.
 type mark struct {
 	epoch int64
-	// generation is the ledger's number of the takeover. It orders leaders of the same epoch, because one
-	// run may hand a cluster to the next.
+	// generation is the ledger's number of the takeover. It orders leaders of the same epoch,
+	// because one run may hand a cluster to the next.
 	generation int64
 	// ledger is the uid of the ledger that is taken over. The mark has no meaning for another ledger:
 	// either the object was copied, or the ledger was deleted and created again.

@@ -22,9 +22,9 @@ type Options struct {
 	Recheck time.Duration
 	// Now is the engine's clock; default time.Now.
 	Now func() time.Time
-	// LeaseHeld returns an error if the run no longer holds the assignment according to the store; nil
-	// means that it always does. It is called after the write of a ledger that proved no revision
-	// before.
+	// LeaseHeld returns an error if the run no longer holds the assignment according to the store;
+	// nil means that it always does. It is called after the write of a ledger that proved no
+	// revision before.
 	LeaseHeld func(context.Context, Assignment) error
 	// Saw records the differences that remain after an update, if the strategy asks for that; it may
 	// be nil.

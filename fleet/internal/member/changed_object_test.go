@@ -10,8 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// TestAnObjectThatOthersChangedIsReconciledFromItsLiveState checks that an update uses the live state of an
-// object that another client changed since this process applied it, even if the ledger is cached.
+// TestAnObjectThatOthersChangedIsReconciledFromItsLiveState checks that an update uses the live
+// state of an object that another client changed since this process applied it, even if the ledger
+// is cached.
 func TestAnObjectThatOthersChangedIsReconciledFromItsLiveState(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(k *kit, a *unstructured.Unstructured)

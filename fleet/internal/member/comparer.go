@@ -67,7 +67,7 @@ func reasonFor(s apply.Strategy, t *target, placement string) drift.Reason {
 }
 
 // compiledKept is the number of compiled revisions in the cache. The comparison of an equal object
-// removalPostponed below the floor of BenchmarkCompare in docs/performance.md only because the object was
+// stays below the floor of BenchmarkCompare in docs/performance.md only because the object was
 // compiled before, once for all clusters.
 const compiledKept = 16
 

@@ -13,7 +13,7 @@ import (
 )
 
 // establishMost is the maximum wait of an update for a definition to be established before it
-// deleteOrRelease the rest to its next try; establishPoll is the poll interval. A healthy API server takes
+// leaves the rest to its next try; establishPoll is the poll interval. A healthy API server takes
 // some milliseconds.
 const (
 	establishMost = 5 * time.Second

@@ -75,7 +75,8 @@ func (w *work) hasBeenApplied(ctx context.Context, t *target) (bool, error) {
 	}), nil
 }
 
-// removalPostponed reports whether the removal of an object is postponed because some object is held.
+// removalPostponed reports whether the removal of an object is postponed because some object is
+// held.
 func (w *work) removalPostponed(t *target) bool { return w.holds && t.want == nil && t.listed }
 
 // keepsOut returns why an object that existed before must not be taken over, or nil if it may be.

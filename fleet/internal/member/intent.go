@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// openLedgerEntries returns the objects of the open ledger: the desired objects, and the objects that may
-// still be on the cluster.
+// openLedgerEntries returns the objects of the open ledger: the desired objects, and the objects
+// that may still be on the cluster.
 func (w *work) openLedgerEntries() []ledgerObject {
 	var out []ledgerObject
 	for _, t := range w.targets {
@@ -32,8 +32,8 @@ func (w *work) openLedgerEntries() []ledgerObject {
 	return out
 }
 
-// closedLedgerEntries returns the objects of the closed ledger. Objects that were not taken over are not among
-// them. Undesired objects stay in the ledger while an object is held back.
+// closedLedgerEntries returns the objects of the closed ledger. Objects that were not taken over
+// are not among them. Undesired objects stay in the ledger while an object is held back.
 func (w *work) closedLedgerEntries() []ledgerObject {
 	out := make([]ledgerObject, 0, len(w.targets))
 	for _, t := range w.targets {
@@ -301,8 +301,8 @@ type releasedObject struct {
 	reason string
 }
 
-// releasedText returns a text for people about the objects that are left on the cluster, with reasons;
-// "" if there are none.
+// releasedText returns a text for people about the objects that are left on the cluster, with
+// reasons; "" if there are none.
 func (w *work) releasedText() string {
 	const most = 3
 	var reasons []string

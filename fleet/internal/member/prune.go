@@ -50,8 +50,8 @@ func (w *work) pruneAll(ctx context.Context) error {
 	return nil
 }
 
-// deleteOrRelease deletes or releases one object. It reports whether the object still exists, because the
-// deletion takes time, fails or is refused.
+// deleteOrRelease deletes or releases one object. It reports whether the object still exists,
+// because the deletion takes time, fails or is refused.
 func (w *work) deleteOrRelease(ctx context.Context, t *target) (bool, error) {
 	if !t.unread {
 		err := w.prune(ctx, t)

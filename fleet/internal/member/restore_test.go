@@ -287,8 +287,8 @@ func TestABaselineGivesWayToItsLedger(t *testing.T) {
 	}
 }
 
-// TestAnObjectThatCannotBeComparedIsHeldBack checks that an object which cannot be compared is left alone, and
-// causes no immediate retry.
+// TestAnObjectThatCannotBeComparedIsHeldBack checks that an object which cannot be compared is left
+// alone, and causes no immediate retry.
 func TestAnObjectThatCannotBeComparedIsHeldBack(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 3, "r1")

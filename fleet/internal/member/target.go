@@ -32,8 +32,9 @@ type target struct {
 	// ended is how the object ended, if it did its work once and is gone. Then it must not be applied
 	// again.
 	ended once.End
-	// adopted is decided from entry and live. heldBack is why the strategy forbids to apply the object.
-	// disowned reports that the ledger had the object as created, and that it is no longer proven.
+	// adopted is decided from entry and live. heldBack is why the strategy forbids to apply the
+	// object. disowned reports that the ledger had the object as created, and that it is no longer
+	// proven.
 	adopted  bool
 	disowned bool
 	heldBack error
@@ -214,9 +215,9 @@ func (t *target) remains() string {
 	return text + ", its deletion waits for " + terminationBlocker(t.live)
 }
 
-// terminationBlocker returns why an object that is being deleted is still there; "" if no reason is known. A
-// namespace without a known reason counts as removed: its controller empties it, however long that
-// takes.
+// terminationBlocker returns why an object that is being deleted is still there; "" if no reason is
+// known. A namespace without a known reason counts as removed: its controller empties it, however
+// long that takes.
 func terminationBlocker(obj *unstructured.Unstructured) string {
 	var reasons []string
 	if finalizers := obj.GetFinalizers(); len(finalizers) > 0 {
@@ -237,7 +238,8 @@ func terminationBlocker(obj *unstructured.Unstructured) string {
 	return strings.Join(reasons, "; ")
 }
 
-// blockingConditions are the conditions that the namespace controller sets if a namespace cannot go.
+// blockingConditions are the conditions that the namespace controller sets if a namespace cannot
+// go.
 var blockingConditions = []string{ //nolint:gochecknoglobals // a table that nothing writes
 	"NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure",
 	"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure",

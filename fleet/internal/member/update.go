@@ -105,7 +105,7 @@ func (u *Applier) watched(ctx context.Context, a Assignment) (*memberConn, []sna
 // Restore restores the revision that the ledger of a cluster proves, as the run did that brought it
 // there. It uses all of the assignment except the run, its epoch and its attempt, which it takes
 // from the ledger. It reports whether it had to change anything, and which objects it released. It
-// deleteOrRelease a cluster alone whose ledger does not prove the revision of the assignment.
+// leaves a cluster alone whose ledger does not prove the revision of the assignment.
 func (u *Applier) Restore(ctx context.Context, a Assignment) (sent bool, released string, err error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {

@@ -26,8 +26,8 @@ type work struct {
 	// server that failed.
 	servers *servers
 	doomed  bool
-	// released are the objects that are left on the cluster, although they were undesired or the ledger
-	// had them as created. It includes objects from earlier tries of the update.
+	// released are the objects that are left on the cluster, although they were undesired or the
+	// ledger had them as created. It includes objects from earlier tries of the update.
 	released []releasedObject
 }
 

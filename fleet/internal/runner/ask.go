@@ -34,8 +34,8 @@ type party struct {
 	approval.Authority
 	// wake makes consult ask the authority at once, because a change may affect its answer.
 	wake chan struct{}
-	// momentary is the authority's last answer if it is a momentary approval, and nil otherwise. It is
-	// not stored: after a crash the authority is asked again.
+	// momentary is the authority's last answer if it is a momentary approval, and nil otherwise. It
+	// is not stored: after a crash the authority is asked again.
 	momentary *momentaryAnswer
 }
 

@@ -243,8 +243,8 @@ func (r *Runner) yieldsToOthers(rec *record.Run, rev backend.Revision) time.Dura
 	return r.e.cfg.Poll + headStart - time.Since(r.observeLocked(rec.Run.Name, rev).since)
 }
 
-// leasedUntil returns the time when the lease of a run is free: both the lease and the session of its
-// holder have ended by then.
+// leasedUntil returns the time when the lease of a run is free: both the lease and the session of
+// its holder have ended by then.
 func (r *Runner) leasedUntil(ctx context.Context, rec *record.Run, rev backend.Revision) (time.Time, error) {
 	l := rec.Lease
 	r.mu.Lock()
@@ -273,8 +273,8 @@ func (e *engine) needsDriver(ctx context.Context, rec *record.Run) bool {
 	return err != nil || len(e.dropProcessed(ctx, &rec.Run, taken)) > 0
 }
 
-// dropProcessed deletes the commands that a run has already processed, and returns the others. A failed
-// deletion is harmless.
+// dropProcessed deletes the commands that a run has already processed, and returns the others. A
+// failed deletion is harmless.
 func (e *engine) dropProcessed(ctx context.Context, r *step.Run, taken []commands.Stored) []commands.Stored {
 	var old []backend.Write
 	rest := slices.DeleteFunc(taken, func(t commands.Stored) bool {
@@ -287,8 +287,8 @@ func (e *engine) dropProcessed(ctx context.Context, r *step.Run, taken []command
 	return rest
 }
 
-// hasProcessed reports whether a run has processed the command with this ID. An unreadable command has
-// no ID and counts as processed.
+// hasProcessed reports whether a run has processed the command with this ID. An unreadable command
+// has no ID and counts as processed.
 func hasProcessed(r *step.Run, id string) bool {
 	return id == "" || slices.Contains(r.Form(runstate.Key{}).Seen, id)
 }

@@ -310,8 +310,8 @@ func (d *driver) saved(next *record.Run, rev backend.Revision) {
 	d.consumed(took)
 }
 
-// processedDrops returns the deletions of the commands that a run has processed. If a deletion fails, the
-// run recognizes the command by its ID when it is read again.
+// processedDrops returns the deletions of the commands that a run has processed. If a deletion
+// fails, the run recognizes the command by its ID when it is read again.
 func (d *driver) processedDrops(run *step.Run) (out []backend.Write) {
 	for _, t := range d.taken {
 		if hasProcessed(run, t.ID) {

@@ -79,9 +79,10 @@ func (d *driver) receive(o received) {
 	o.by.unheard.Add(-1)
 }
 
-// receiveMore waits for observations of other clusters in flight, so that one save takes them all. It
-// stops when a quarter of the clusters in flight have reported, or at the time limit that follows
-// from savesWorth and batchLongest. It does not wait at all if the store is fast, see batchShortest.
+// receiveMore waits for observations of other clusters in flight, so that one save takes them all.
+// It stops when a quarter of the clusters in flight have reported, or at the time limit that
+// follows from savesWorth and batchLongest. It does not wait at all if the store is fast, see
+// batchShortest.
 func (d *driver) receiveMore(ctx context.Context) {
 	longest := min(savesWorth*slices.Min(d.saves[:]), batchLongest)
 	if longest < batchShortest {
@@ -101,9 +102,9 @@ func (d *driver) receiveMore(ctx context.Context) {
 	}
 }
 
-// receiveMore batches observations for at most savesWorth times the fastest recent save, because one
-// slow save on a busy machine does not make a store slow. It does not batch at all for less than
-// batchShortest, and never for more than batchLongest.
+// receiveMore batches observations for at most savesWorth times the fastest recent save, because
+// one slow save on a busy machine does not make a store slow. It does not batch at all for less
+// than batchShortest, and never for more than batchLongest.
 const (
 	savesWorth    = 4
 	batchShortest = 4 * time.Millisecond

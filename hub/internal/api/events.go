@@ -6,20 +6,21 @@ type EventReason string
 
 // Events of placements.
 const (
-	// EventSnapshotTaken: there is a new snapshot of the placement's objects, or a new version of the
-	// override.
-	// Normal on: ClusterResourcePlacement, ResourcePlacement, ClusterResourceOverride, ResourceOverride.
+	// EventSnapshotTaken: there is a new snapshot of the placement's objects, or a new version of
+	// the override.
+	// Normal on: ClusterResourcePlacement, ResourcePlacement, ClusterResourceOverride,
+	// ResourceOverride.
 	EventSnapshotTaken EventReason = "SnapshotTaken"
-	// EventSnapshotMarked: the label of a snapshot was read, and the snapshot is irreversible, or is
-	// no longer.
+	// EventSnapshotMarked: the label of a snapshot was read, and the snapshot is irreversible, or
+	// is no longer.
 	// Normal on: ClusterResourcePlacement, ResourcePlacement.
 	EventSnapshotMarked EventReason = "SnapshotMarked"
 	// EventInvalidLabel: the label of a snapshot that marks it as irreversible is neither true nor
 	// false.
 	// Warning on: ClusterResourcePlacement, ResourcePlacement.
 	EventInvalidLabel EventReason = "InvalidLabel"
-	// EventInvalidSelectors: the engine refuses the placement, for example because its selectors are
-	// invalid.
+	// EventInvalidSelectors: the engine refuses the placement, for example because its selectors
+	// are invalid.
 	// Warning on: ClusterResourcePlacement, ResourcePlacement.
 	EventInvalidSelectors EventReason = ReasonInvalidSelectors
 	// EventLeftOut: no cluster receives an object that the selectors pick. It is a Warning for an
@@ -37,12 +38,12 @@ const (
 	// policy says so.
 	// Normal on: ClusterResourcePlacement, ResourcePlacement.
 	EventAbandoned EventReason = "Abandoned"
-	// EventReleased: the placement is deleted, and some of its objects stay on a cluster, for example
-	// because nothing proves that the placement created them.
+	// EventReleased: the placement is deleted, and some of its objects stay on a cluster, for
+	// example because nothing proves that the placement created them.
 	// Warning on: ClusterResourcePlacement, ResourcePlacement.
 	EventReleased EventReason = "Released"
-	// EventLeftBehind: the placement is deleted, and its objects may still be on a cluster that could
-	// not be cleaned.
+	// EventLeftBehind: the placement is deleted, and its objects may still be on a cluster that
+	// could not be cleaned.
 	// Warning on: ClusterResourcePlacement, ResourcePlacement.
 	EventLeftBehind EventReason = "LeftBehind"
 )
@@ -52,8 +53,8 @@ const (
 	// EventInvalidOverride: the override is invalid.
 	// Warning on: ClusterResourceOverride, ResourceOverride.
 	EventInvalidOverride EventReason = "InvalidOverride"
-	// EventPlacementNotFound: the override names a placement of another scope, which does not exist,
-	// so it has no effect.
+	// EventPlacementNotFound: the override names a placement of another scope, which does not
+	// exist, so it has no effect.
 	// Warning on: ResourceOverride.
 	EventPlacementNotFound EventReason = "PlacementNotFound"
 	// EventEvicted: the eviction is carried out.
@@ -92,12 +93,12 @@ const (
 	// run.
 	// Warning on: ClusterStagedUpdateRun, StagedUpdateRun.
 	EventRequestNameTaken EventReason = "RequestNameTaken"
-	// EventUnvouched: no answer to an approval request of the run counts, because the hub's admission
-	// policies have changed.
+	// EventUnvouched: no answer to an approval request of the run counts, because the hub's
+	// admission policies have changed.
 	// Warning on: ClusterStagedUpdateRun, StagedUpdateRun.
 	EventUnvouched EventReason = ReasonUnvouched
-	// EventRequestNotHonoured: the hub deletes an approval request, because it has expired or because
-	// somebody else created or changed it.
+	// EventRequestNotHonoured: the hub deletes an approval request, because it has expired or
+	// because somebody else created or changed it.
 	// Warning on: ClusterApprovalRequest, ApprovalRequest.
 	EventRequestNotHonoured EventReason = "RequestNotHonoured"
 	// EventAnswerNotCounted: an approval request is deleted, and an answer in it does not count.
