@@ -85,7 +85,8 @@ func (c *tally) in(d time.Duration, apart string) (rest, some int, most string) 
 // a minute to its API server. With six additional placements that are stuck it makes at most 160.
 // Its members get hardly any.
 func TestAHubIsQuiet(t *testing.T) {
-	w := newHubEnv(t, 3)
+	t.Parallel()
+	w := newHubEnvAlone(t, "hub-quiet", 3)
 	w.create(memberOf(w.name+"-gone", nil)) // it cannot be reached
 	var onHub, onMembers tally
 	w.start("hub", func(c *hub.Config) {
