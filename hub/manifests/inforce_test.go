@@ -82,6 +82,7 @@ func patchRightsBinding(patch string) func(*testing.T, admissionclient.Admission
 // weakened in any way. Another installation repairs them, and this can be detected: objects that
 // were written in between have no reliable author.
 func TestPoliciesAreInForceUntilOneIsChanged(t *testing.T) {
+	t.Parallel()
 	server := kubeenv.ForTest(t).Server(t, "hub")
 	client, err := kubernetes.NewForConfig(server.Config())
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"slices"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -57,15 +58,18 @@ func Applications() ([]*unstructured.Unstructured, error) { return load("applica
 // caller may change them.
 func Policies() ([]*unstructured.Unstructured, error) { return load("policies") }
 
-// load reads the objects in a directory, in the order of its files.
-func load(dir string) ([]*unstructured.Unstructured, error) {
+// load returns the objects in a directory, in the order of its files.
+func load(dir string) ([]*unstructured.Unstructured, error) { return each(dir, loadFile) }
+
+// each returns the objects of each file in a directory, in the order of the files.
+func each(dir string, of func(name string) ([]*unstructured.Unstructured, error)) ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(files, dir+"/*.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("manifests: %s: %w", dir, err)
 	}
 	var all []*unstructured.Unstructured
 	for _, name := range names {
-		objects, err := loadFile(name)
+		objects, err := of(name)
 		if err != nil {
 			return nil, err
 		}
@@ -74,8 +78,28 @@ func load(dir string) ([]*unstructured.Unstructured, error) {
 	return all, nil
 }
 
-// loadFile reads the objects of a file.
+// loaded has the objects of the files that were loaded; nothing changes them.
+var loaded sync.Map //nolint:gochecknoglobals // a cache of what is compiled into the program
+
+// loadFile returns the objects of a file, as copies of the objects that the first call has read.
 func loadFile(name string) ([]*unstructured.Unstructured, error) {
+	known, ok := loaded.Load(name)
+	if !ok {
+		all, err := readFile(name)
+		if err != nil {
+			return nil, err
+		}
+		known, _ = loaded.LoadOrStore(name, all)
+	}
+	var all []*unstructured.Unstructured
+	for _, u := range known.([]*unstructured.Unstructured) {
+		all = append(all, u.DeepCopy())
+	}
+	return all, nil
+}
+
+// readFile reads the objects of a file.
+func readFile(name string) ([]*unstructured.Unstructured, error) {
 	text, err := files.ReadFile(name)
 	if err != nil {
 		return nil, fmt.Errorf("manifests: %w", err)

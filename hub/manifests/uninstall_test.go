@@ -21,6 +21,7 @@ import (
 // While a placement exists, or the ledger of one, it deletes nothing, and forced it deletes the
 // placement, although no hub removes its finalizer.
 func TestUninstallDeletesWhatInstallHasCreated(t *testing.T) {
+	t.Parallel()
 	s, err := clusters.Env(t).StartServer(context.WithoutCancel(t.Context()), "uninstall", kubeenv.ServerOptions{})
 	if err != nil {
 		t.Fatal(err)
