@@ -127,10 +127,14 @@ func TestBlocksOfCommandsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range pages {
-		t.Run(p.file(), func(t *testing.T) { p.test(t, tools) })
+		t.Run(p.file(), func(t *testing.T) {
+			t.Parallel()
+			p.test(t, tools)
+		})
 	}
 	for _, b := range run {
 		t.Run(b.file+":"+strconv.Itoa(b.line), func(t *testing.T) {
+			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "slipway")
 			if err := os.CopyFS(dir, repository{os.DirFS(root)}); err != nil {
 				t.Fatal(err)

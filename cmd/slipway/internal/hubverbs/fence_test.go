@@ -21,6 +21,7 @@ import (
 // With --fence members get the policies of the fence, and new objects of the hub carry the mark
 // that these policies check.
 func TestMembersAreFenced(t *testing.T) {
+	t.Parallel()
 	w := newHubEnv(t, "member1")
 	w.start("--lease", "3s", "--fence")
 	w.play("testdata/fence", "script.txt")

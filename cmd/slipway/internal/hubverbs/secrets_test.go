@@ -11,6 +11,7 @@ import (
 // installed account may not read Secrets. With --secrets they are placed, and the account may
 // read them. --aggregate permits the editors of a namespace to place it.
 func TestSecretsArePlacedWhereAskedFor(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		install, serve []string
 		secrets        bool

@@ -35,6 +35,7 @@ func TestTheTutorialByKubectl(t *testing.T) {
 
 // The installation lists each installed object; a second installation has nothing to do.
 func TestInstallIsIdempotent(t *testing.T) {
+	t.Parallel()
 	w := newHubEnv(t)
 	first := w.install()
 	for _, want := range []string{
