@@ -46,7 +46,7 @@ func (r *Report) disputed() bool {
 func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Baseline, would *unstructured.Unstructured) (Report, error) {
 	left, _, err := m.differences(would.Object, nil, true)
 	if err != nil {
-		return r, nil //nolint:nilerr // what an apply would come to is beyond the limits, and explains nothing
+		return r, nil //nolint:nilerr // a result over the limits explains nothing
 	}
 	type place struct {
 		class compare.Class
@@ -58,7 +58,7 @@ func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Basel
 	}
 	all, _, err := m.differences(member.Object, b, m.comparison == Full)
 	if err != nil {
-		return r, nil //nolint:nilerr // Compare has passed it
+		return r, nil //nolint:nilerr // Compare has accepted the same object, so there is no error
 	}
 	kept := all[:0]
 	for _, f := range all {

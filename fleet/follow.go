@@ -508,7 +508,7 @@ func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 		return gerr
 	}
 	if now, derr := f.streamOf(rec); derr != nil || now.name != s.name || !now.head.IsAt(s.head) {
-		return nil //nolint:nilerr // what was read was old; the next round reads it again
+		return nil //nolint:nilerr // the record has changed; the next round reads it again
 	}
 	return err
 }
@@ -557,7 +557,7 @@ func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	}
 	s, err := f.streamOf(rec)
 	if err != nil {
-		return !f.yielded[err.Error()], nil //nolint:nilerr // that it cannot be read is news, once
+		return !f.yielded[err.Error()], nil //nolint:nilerr // an unreadable record is news once
 	}
 	switch {
 	case f.at.Run == "":

@@ -40,7 +40,7 @@ type kindRule struct {
 }
 
 // kinds are the rules by kind and group.
-var kinds = map[string]kindRule{ //nolint:gochecknoglobals // a table that nothing writes
+var kinds = map[string]kindRule{ //nolint:gochecknoglobals // a constant table
 	"DaemonSet.apps":                         {as: onDeleteDaemonSet},
 	"Deployment.apps":                        {judge: pausedDeployment},
 	"StatefulSet.apps":                       {as: onDeleteStatefulSet},
@@ -70,7 +70,7 @@ func ruleOf(r *reading) kindRule {
 
 // known are types of conditions with the same meaning in many kinds, except kstatus' own: Ready,
 // Reconciling and Stalled.
-var known = map[string]struct { //nolint:gochecknoglobals // a table that nothing writes
+var known = map[string]struct { //nolint:gochecknoglobals // a constant table
 	// positive conditions must be True; others must not be.
 	positive bool
 	// final conditions say that waiting does not help: a negative condition if it is True, and a
@@ -209,7 +209,7 @@ func failedPod(r *reading) *verdict {
 	out := "the Pod has failed"
 	for _, field := range []string{"reason", "message"} {
 		if text, _ := r.status[field].(string); text != "" {
-			out += ": " + text //nolint:modernize // two at most
+			out += ": " + text //nolint:modernize // the loop adds at most two texts
 		}
 	}
 	return fails(out)

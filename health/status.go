@@ -50,7 +50,7 @@ func (c *condition) says() string {
 	out := c.kind + " is " + status
 	for _, text := range []string{c.reason, c.message} {
 		if text != "" {
-			out += ": " + text //nolint:modernize // two at most
+			out += ": " + text //nolint:modernize // the loop adds at most two texts
 		}
 	}
 	return out

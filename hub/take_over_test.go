@@ -100,7 +100,7 @@ func TestDifferencesAreReportedOfMembersThatARunHasReached(t *testing.T) {
 	}
 	s.stays("nothing is told before a run", 3*time.Second, func() error {
 		if _, err := s.statusOf(1); err != nil {
-			return nil //nolint:nilerr // there is no status yet
+			return nil //nolint:nilerr // a missing status is expected before a run
 		}
 		return errors.Join(undiffed(1), undiffed(2))
 	})

@@ -83,7 +83,7 @@ func newKeyPair(n int) *keyPair {
 // race makes the moves of one racer. The moves are the same in each run, but not their
 // interleaving.
 func (p *keyPair) race(ctx context.Context, s backend.Store, client int) error {
-	r := &keyRacer{pair: p, store: s, client: client, dice: rand.New(rand.NewPCG(uint64(p.n), uint64(client)))} //nolint:gosec // repeatable on purpose
+	r := &keyRacer{pair: p, store: s, client: client, dice: rand.New(rand.NewPCG(uint64(p.n), uint64(client)))} //nolint:gosec // the race must be repeatable by its seed
 	for range linearMoves {
 		if err := r.move(ctx); err != nil {
 			return err

@@ -28,7 +28,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 		return err
 	}))
 	if to.panicked != nil {
-		panic(to.panicked) //nolint:forbidigo // it is w's own, and went through bbolt
+		panic(to.panicked) //nolint:forbidigo // repeats the panic of the caller's writer
 	}
 	if err != nil {
 		return n, failed("backup", s.path, cmp.Or(to.err, err))

@@ -22,7 +22,7 @@ func TestAFullDisk(t *testing.T) {
 		server := newServer(t, pgenv.Options{Settings: []string{"autovacuum = off"}})
 		full(t, server, func() { limitFiles(t, server, "20971520") }, func() { limitFiles(t, server, "unlimited") })
 	})
-	dir, err := os.MkdirTemp("", "slipway-disk-") //nolint:usetesting // the server's user cannot enter the directories of a test
+	dir, err := os.MkdirTemp("", "slipway-disk-") //nolint:usetesting // the server's account may not enter t.TempDir
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ const groupLimitsSQL = `SELECT set_config('lock_timeout', '100ms', true)`
 // put is a call of one caller, in one statement: a record, or a small batch.
 type put struct {
 	writes
-	ctx  context.Context //nolint:containedctx // of the caller that waits for it
+	ctx  context.Context //nolint:containedctx // the caller waits for the group
 	err  error
 	done chan struct{}
 }

@@ -65,7 +65,7 @@ func migrate(ctx context.Context, tx pgx.Tx, schema string) error {
 // lockOf returns the advisory lock of a schema's migrations.
 func lockOf(schema string) int64 {
 	sum := sha256.Sum256([]byte("slipway migrate " + schema))
-	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // the same bits
+	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // the conversion keeps all 64 bits
 }
 
 // versionOf returns the version of the tables in a schema, 0 if there are none.

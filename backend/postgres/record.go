@@ -15,7 +15,7 @@ import (
 type revision struct{ seq, nonce int64 }
 
 func (r revision) String() string {
-	return strconv.FormatInt(r.seq, 10) + "-" + fmt.Sprintf("%016x", uint64(r.nonce)) //nolint:gosec // the same bits
+	return strconv.FormatInt(r.seq, 10) + "-" + fmt.Sprintf("%016x", uint64(r.nonce)) //nolint:gosec // the conversion keeps all 64 bits
 }
 
 // public returns the revision in its public form.
@@ -36,7 +36,7 @@ func parseRevision(public backend.Revision) revision {
 	first, second, _ := strings.Cut(string(public), "-")
 	seq, seqErr := strconv.ParseInt(first, 10, 64)
 	nonce, nonceErr := strconv.ParseUint(second, 16, 64)
-	r := revision{seq, int64(nonce)} //nolint:gosec // the same bits
+	r := revision{seq, int64(nonce)} //nolint:gosec // the conversion keeps all 64 bits
 	if seqErr != nil || nonceErr != nil || seq <= 0 || r.public() != public {
 		return revision{seq: seqInvalid}
 	}
@@ -47,15 +47,15 @@ func parseRevision(public backend.Revision) revision {
 func newNonce() int64 {
 	var b [8]byte
 	_, _ = rand.Read(b[:])                      // it never fails
-	return int64(binary.BigEndian.Uint64(b[:])) //nolint:gosec // the same bits
+	return int64(binary.BigEndian.Uint64(b[:])) //nolint:gosec // the conversion keeps all 64 bits
 }
 
 // checksum returns the first bytes of a SHA-256 over key, nonce and value.
 func checksum(key string, nonce int64, value []byte) int64 {
 	h := sha256.New()
-	_, _ = h.Write(binary.BigEndian.AppendUint64(append([]byte(key), 0), uint64(nonce))) //nolint:gosec // the same bits
+	_, _ = h.Write(binary.BigEndian.AppendUint64(append([]byte(key), 0), uint64(nonce))) //nolint:gosec // the conversion keeps all 64 bits
 	_, _ = h.Write(value)                                                                // it never fails
-	return int64(binary.BigEndian.Uint64(h.Sum(nil)))                                    //nolint:gosec // the same bits
+	return int64(binary.BigEndian.Uint64(h.Sum(nil)))                                    //nolint:gosec // the conversion keeps all 64 bits
 }
 
 // row is a stored row with a value.

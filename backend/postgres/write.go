@@ -241,7 +241,7 @@ func newBatch(writes []backend.Write) (*batch, error) {
 			}
 			at.seq = seqSecond
 		} else {
-			b.firsts = append(b.firsts, int32(b.len()+1)) //nolint:gosec // there are not so many
+			b.firsts = append(b.firsts, int32(b.len()+1)) //nolint:gosec // a batch is far smaller than 1<<31
 		}
 		before[w.Key] = w
 		b.add(w, at)

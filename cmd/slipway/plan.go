@@ -121,7 +121,7 @@ func gatesCell(when approval.When, gates ...[]stages.PlannedGate) string {
 			text += " " + g.Wait.Duration.String()
 		}
 		for _, q := range g.Policy.Quorums {
-			text += " " + strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group)) //nolint:modernize // few lines
+			text += " " + strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group)) //nolint:modernize // a gate has few quorums
 		}
 		out = append(out, text)
 	}

@@ -17,7 +17,7 @@ var builtinText string
 
 // builtin is the only table of the process. It caches parsed types, because Builtin may be called
 // for each compared object.
-var builtin = &table{text: builtinText} //nolint:gochecknoglobals // a cache of what is compiled into the program
+var builtin = &table{text: builtinText} //nolint:gochecknoglobals // a cache of embedded data, which never changes
 
 // Builtin returns the types of the kinds of k8s.io/api, of CustomResourceDefinition and of
 // APIService. They are compiled into the program; a kind is parsed on first use, and cached.

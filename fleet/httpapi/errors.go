@@ -39,7 +39,7 @@ func (e *Error) Is(target error) bool {
 }
 
 // kinds are the errors of an engine that are matched by errors.Is. The first that matches counts.
-var kinds = []struct { //nolint:gochecknoglobals // a table that nothing writes
+var kinds = []struct { //nolint:gochecknoglobals // a constant table
 	is        error
 	code      int
 	reason    string

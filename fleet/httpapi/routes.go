@@ -96,7 +96,7 @@ type (
 )
 
 // routes are the operations of the API. The documentation of the package lists them.
-var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
+var routes = []route{ //nolint:gochecknoglobals // a constant table
 	{"GET /v1/placements", false, list(placements, func(p PlacementSummary) string { return p.Name })},
 	{"GET /v1/placements/{placement}", false, one(func(c *call) (PlacementSummary, error) { return summaryOf(c, c.placement()) })},
 	{"DELETE /v1/placements/{placement}", true, done(func(c *call, o fleet.DeleteOptions) error {

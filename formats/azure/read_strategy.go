@@ -208,7 +208,7 @@ func intOrPercent(v value, least int, want string) *intstr.IntOrString {
 	if percent {
 		n = intstr.Parse(strings.TrimSuffix(text, "%"))
 	}
-	ok = ok && n.Type == intstr.Int && n.String() == strings.TrimSuffix(text, "%") && n.IntVal >= int32(least) //nolint:gosec // 0 or 1
+	ok = ok && n.Type == intstr.Int && n.String() == strings.TrimSuffix(text, "%") && n.IntVal >= int32(least) //nolint:gosec // least is 0 or 1
 	if !ok || percent && n.IntVal > 100 {
 		v.Fail("must be %s, not %s", want, shown(v))
 		return nil

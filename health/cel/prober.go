@@ -174,9 +174,9 @@ func (p *Prober) ValidateRules(rules []health.Rule, at *field.Path) (errs field.
 }
 
 func (p *Prober) validateWithin(most time.Duration, rules []health.Rule, at *field.Path) (errs field.ErrorList) {
-	begin := time.Now() //nolint:forbidigo // a bound on real time
+	begin := time.Now() //nolint:forbidigo // the limit of the validation is real time
 	for i := range rules {
-		if time.Since(begin) > most { //nolint:forbidigo // a bound on real time
+		if time.Since(begin) > most { //nolint:forbidigo // the limit of the validation is real time
 			return append(errs, field.Forbidden(at.Index(i), fmt.Sprintf("the rules before it took more than %s to compile: write fewer or simpler rules", most)))
 		}
 		_, wrong := p.compiler.compile(&rules[i], at.Index(i))

@@ -83,7 +83,7 @@ func Inspect(ctx context.Context, client kubernetes.Interface) (Standing, error)
 }
 
 // wantedPolicies are the Policies, read once; nothing changes these.
-var wantedPolicies = sync.OnceValues(Policies) //nolint:gochecknoglobals // a cache of what is compiled into the program
+var wantedPolicies = sync.OnceValues(Policies) //nolint:gochecknoglobals // a cache of embedded data, which never changes
 
 // installed is a policy or a binding on a server.
 type installed struct {

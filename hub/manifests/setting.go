@@ -70,7 +70,7 @@ func CheckCompatibility(ctx context.Context, client dynamic.Interface, setting c
 // dependentDefinitions returns the names of the definitions that depend on the compatibility
 // setting, which are the same for all settings. A hub needs them twice at its start, and must not
 // keep the definitions, which are large.
-var dependentDefinitions = sync.OnceValues(func() ([]string, error) { //nolint:gochecknoglobals // a cache of what is compiled into the program
+var dependentDefinitions = sync.OnceValues(func() ([]string, error) { //nolint:gochecknoglobals // a cache of embedded data, which never changes
 	all, err := each("crds", readFile) // of the default setting
 	var names []string
 	for _, crd := range all {

@@ -33,7 +33,7 @@ func (b *Backoff) Next() time.Duration {
 	d := b.next
 	b.next = min(2*d, b.most)
 	if most := d / 5; b.spread && most > 0 {
-		d -= rand.N(most) //nolint:gosec // no secret depends on it
+		d -= rand.N(most) //nolint:gosec // the jitter of a backoff is not secret
 	}
 	return d
 }

@@ -81,7 +81,7 @@ func poolerProgram() (string, error) {
 func (p *Pooler) launch(s *Server, program string, connections int) error {
 	file := filepath.Join(p.root, "pgbouncer.ini")
 	config := fmt.Sprintf(poolerConfig, s.Port, p.Port, connections, p.log())
-	if err := os.WriteFile(file, []byte(config), 0o644); err != nil { //nolint:gosec // the account of the server reads it
+	if err := os.WriteFile(file, []byte(config), 0o644); err != nil { //nolint:gosec // the account of the server must read the file
 		return fmt.Errorf("pgenv: %w", err)
 	}
 	p.cmd = exec.Command(program, "-q", file)

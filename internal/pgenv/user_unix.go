@@ -18,7 +18,7 @@ type account struct{ uid, gid uint32 }
 // serverAccount returns the account of servers: PostgreSQL refuses to run as root.
 func serverAccount() (*account, error) {
 	if os.Geteuid() != 0 {
-		return nil, nil //nolint:nilnil // the user of this process is no account
+		return nil, nil //nolint:nilnil // nil means that the server runs as the user of this process
 	}
 	for _, name := range []string{"postgres", "nobody"} {
 		u, err := user.Lookup(name)

@@ -149,7 +149,7 @@ func sentence(text string) string {
 func wrapped(text string) string {
 	var b strings.Builder
 	column := 0
-	for _, word := range strings.Fields(text) {
+	for word := range strings.FieldsSeq(text) {
 		switch {
 		case column == 0:
 		case column+1+len(word) > 120:

@@ -47,7 +47,7 @@ func startOf(query string) position {
 func (p *position) read(text string) {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
-		switch p.place { //nolint:exhaustive // the body is the default
+		switch p.place { //nolint:exhaustive // the cases are the places outside of the body
 		case inURL, inPointer:
 			p.inLine(c)
 		case inString, inPattern:
@@ -99,7 +99,7 @@ func (p *position) inCode(c byte) {
 
 // put returns the value escaped for the position.
 func (p *position) put(value, word string) (string, error) {
-	switch p.place { //nolint:exhaustive // the others follow
+	switch p.place { //nolint:exhaustive // the code after the switch handles the other places
 	case inString:
 		return value, nil
 	case inPattern:

@@ -141,7 +141,7 @@ func (r *Run) Clusters(p *stages.Plan) iter.Seq[stages.ClusterOutline] {
 		for pos, state := range r.States(p) {
 			stage, group := p.StageOf(pos)
 			c := stages.ClusterOutline{Name: p.Clusters[pos].Name, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name, State: state}
-			switch state { //nolint:exhaustive // the others say nothing more
+			switch state { //nolint:exhaustive // other states add nothing to the answer
 			case stages.Running:
 				f := book.InFlight(pos)
 				c.Phase, c.Since, c.Message = f.Phase.String(), f.Started.Time(), f.Message

@@ -24,7 +24,7 @@ func (s scale) at(t time.Time) float64 {
 }
 
 // steps are round distances between ticks.
-var steps = [...]time.Duration{ //nolint:gochecknoglobals // a table that nothing writes
+var steps = [...]time.Duration{ //nolint:gochecknoglobals // a constant table
 	time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,

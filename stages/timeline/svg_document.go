@@ -6,7 +6,7 @@ import (
 )
 
 // classes are the names of the styles of kinds.
-var classes = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing writes
+var classes = map[Kind]string{ //nolint:gochecknoglobals // a constant table
 	Queued: "qu", Closed: "cl", Yielded: "yi", Applying: "ap", Settling: "se", Soaking: "so", Measuring: "me", BackingOff: "ba",
 	Completed: "ok", Failed: "no", Skipped: "sk", Wait: "wa", Scheduled: "sc", Approval: "yes", Rejected: "rej",
 	Expired: "ex", Checked: "ck", CheckFailed: "cf", Held: "he", Stopping: "sg", Stopped: "sd",

@@ -14,10 +14,10 @@ const (
 )
 
 var (
-	endedKinds  = []Kind{Completed, Failed, Skipped}                                          //nolint:gochecknoglobals // a table that nothing writes
-	flightKinds = []Kind{Measuring, Soaking, Settling, Applying, BackingOff, Yielded, Closed} //nolint:gochecknoglobals // a table that nothing writes
+	endedKinds  = []Kind{Completed, Failed, Skipped}                                          //nolint:gochecknoglobals // a constant table
+	flightKinds = []Kind{Measuring, Soaking, Settling, Applying, BackingOff, Yielded, Closed} //nolint:gochecknoglobals // a constant table
 	// fills are the styles of areas for kinds whose segments are lines.
-	fills = map[Kind]string{Completed: "okf", Failed: "nof", Skipped: "skf"} //nolint:gochecknoglobals // a table that nothing writes
+	fills = map[Kind]string{Completed: "okf", Failed: "nof", Skipped: "skf"} //nolint:gochecknoglobals // a constant table
 )
 
 // load draws the number of ended clusters of a group relative to all, and below it the number in

@@ -65,7 +65,7 @@ type sheet struct {
 }
 
 // signs are the characters of kinds, in Unicode and in ASCII.
-var signs = map[Kind][2]rune{ //nolint:gochecknoglobals // a table that nothing writes
+var signs = map[Kind][2]rune{ //nolint:gochecknoglobals // a constant table
 	Queued: {'·', '.'}, Closed: {'/', '/'}, Yielded: {'?', '?'}, Applying: {'█', '#'}, Settling: {'▓', 'S'}, Soaking: {'▒', 's'},
 	Measuring: {'░', 'm'}, BackingOff: {'~', '~'}, Completed: {'✓', '+'}, Failed: {'✗', 'X'}, Skipped: {'-', '-'}, Wait: {'=', '='}, Scheduled: {':', ':'},
 	Approval: {'▲', 'A'}, Rejected: {'✗', 'X'}, Expired: {'e', 'e'}, Checked: {'◆', 'c'}, CheckFailed: {'✗', 'X'},
@@ -241,7 +241,7 @@ func (x *sheet) reason(lane []rune, all []Segment) {
 }
 
 // bars are the heights for a part of a whole.
-var bars = [2][]rune{[]rune(" ▁▂▃▄▅▆▇█"), []rune(" .:-=+*#@")} //nolint:gochecknoglobals // a table that nothing writes
+var bars = [2][]rune{[]rune(" ▁▂▃▄▅▆▇█"), []rune(" .:-=+*#@")} //nolint:gochecknoglobals // a constant table
 
 // bar returns a part of a whole as a character: blank for nothing, full for everything.
 func (x *sheet) bar(n, of float64) rune {

@@ -130,7 +130,7 @@ const (
 )
 
 // clusterKinds are the kinds of clusters, in stacking order.
-var clusterKinds = [...]Kind{Completed, Failed, Skipped, Measuring, Soaking, Settling, Applying, BackingOff, Yielded, Closed, Queued} //nolint:gochecknoglobals // a table that nothing writes
+var clusterKinds = [...]Kind{Completed, Failed, Skipped, Measuring, Soaking, Settling, Applying, BackingOff, Yielded, Closed, Queued} //nolint:gochecknoglobals // a constant table
 
 // Segment is a period with a meaning.
 type Segment struct {

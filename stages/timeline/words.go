@@ -75,13 +75,13 @@ func plural(n int, what string) string {
 }
 
 // kinds are all kinds in the order of legends.
-var kinds = []Kind{ //nolint:gochecknoglobals // a table that nothing writes
+var kinds = []Kind{ //nolint:gochecknoglobals // a constant table
 	Queued, Closed, Yielded, Applying, Settling, Soaking, Measuring, BackingOff, Completed, Failed, Skipped, Wait, Scheduled,
 	Approval, Rejected, Expired, Checked, CheckFailed, Held, Stopping, Stopped,
 }
 
 // kindWords describes the kinds.
-var kindWords = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing writes
+var kindWords = map[Kind]string{ //nolint:gochecknoglobals // a constant table
 	Queued: "waits for its turn", Closed: "outside its window", Yielded: "yielded its slot", Applying: "applying",
 	Settling: "settling", Soaking: "soaking", Measuring: "measuring", BackingOff: "backing off", Completed: "completed", Failed: "failed",
 	Skipped: "skipped", Wait: "timed wait", Scheduled: "scheduled start", Approval: "approval", Rejected: "rejected",
@@ -139,7 +139,7 @@ func (s *Segment) tip() string {
 }
 
 // markWords describes the types of marks.
-var markWords = map[stages.EventType]string{ //nolint:gochecknoglobals // a table that nothing writes
+var markWords = map[stages.EventType]string{ //nolint:gochecknoglobals // a constant table
 	stages.RunQueued: "queued", stages.RunStarted: "started", stages.RunStopping: "stopping", stages.RunStopped: "stopped",
 	stages.RunResumed: "resumed", stages.RunRetried: "retried", stages.RollbackRequested: "rollback requested",
 	stages.RollbackRefused: "rollback refused", stages.RunClosing: "closing", stages.RunCompleted: "completed",

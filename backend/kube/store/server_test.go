@@ -62,7 +62,7 @@ func TestAStoreReadsTheLargestRecord(t *testing.T) {
 	s := storeOn(t, server.Config(), server.Namespace(t))
 	key, value := strings.Repeat("k/", backend.MaxKey/2-1)+"kk", make([]byte, backend.MaxValue)
 	for i := range value {
-		value[i] = byte(rand.IntN(256)) //nolint:gosec // any bytes
+		value[i] = byte(rand.IntN(256)) //nolint:gosec // the bytes are test data, not a secret
 	}
 	rev, err := s.Put(t.Context(), key, value, "")
 	if err != nil {

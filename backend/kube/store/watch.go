@@ -54,7 +54,7 @@ func (s *Store) metadata() watch.Client {
 // follower is the [watch.Handler] of one watch. It compares each list with the known records, so
 // that no deletion is lost.
 type follower struct {
-	ctx     context.Context //nolint:containedctx // that of the one call of Watch which it is of
+	ctx     context.Context //nolint:containedctx // lives during one call of Watch
 	prefix  string
 	changes chan backend.Change
 	known   map[string]backend.Revision

@@ -9,7 +9,7 @@ import (
 // appliers are field managers of tools by which people apply objects, prefixes of names if they
 // end in "*". None of them writes on its own: an object that one of them wrote does not change
 // until a person applies it again.
-var appliers = []string{ //nolint:gochecknoglobals // a table that nothing writes
+var appliers = []string{ //nolint:gochecknoglobals // a constant table
 	"kubectl", "kubectl-*", "before-first-apply", // kubectl apply, create, edit, …; kubectl's move to server-side apply
 	"helm", "Helm",
 	"HashiCorp", "Terraform", "terraform-*", // the providers kubernetes, helm and kubectl

@@ -240,7 +240,7 @@ func terminationBlocker(obj *unstructured.Unstructured) string {
 
 // blockingConditions are the conditions that the namespace controller sets if a namespace cannot
 // go.
-var blockingConditions = []string{ //nolint:gochecknoglobals // a table that nothing writes
+var blockingConditions = []string{ //nolint:gochecknoglobals // a constant table
 	"NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure",
 	"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure",
 }

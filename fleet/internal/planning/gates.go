@@ -113,7 +113,7 @@ func (g gateAt) open(p *stages.Plan, pos int) bool { return p.HasOpened(pos, g.s
 
 // checksOf yields the checks of clusters and gates of a plan, which may have objects, with their
 // positions.
-func checksOf(p *stages.Plan) iter.Seq2[gateAt, *check.Check] { //nolint:gocognit // one refusal after the other
+func checksOf(p *stages.Plan) iter.Seq2[gateAt, *check.Check] { //nolint:gocognit // nested loops over stages, groups and gates
 	return func(yield func(gateAt, *check.Check) bool) {
 		each := func(at gateAt, all []check.Check) bool {
 			for i := range all {

@@ -212,7 +212,7 @@ func newRig(t *testing.T, name string, seed uint64, fenced bool) *rig {
 // listen offers cfg to other processes until the test ends and returns the socket.
 func listen(t *testing.T, cfg Config) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "slipway") //nolint:usetesting // the path of a socket must be short
+	dir, err := os.MkdirTemp("", "slipway") //nolint:usetesting // t.TempDir is too long for the path of a socket
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -82,7 +82,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // call is a request in progress.
 type call struct {
 	s      *Server
-	ctx    context.Context //nolint:containedctx // it is the request's, and goes with it
+	ctx    context.Context //nolint:containedctx // lives during one request
 	client string
 	q      request
 	send   func(reply) bool

@@ -72,7 +72,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	}
 	r.record(obj, &out)
 	if out.Problem != nil {
-		return problemAgain, nil //nolint:nilerr // the status tells it
+		return problemAgain, nil //nolint:nilerr // the status reports it, and the next round retries
 	}
 	return 0, nil
 }

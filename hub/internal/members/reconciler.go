@@ -117,7 +117,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 		r.setChecked(k.Name, nil) // its answer was not recorded anywhere
 		return 0, err
 	}
-	again := facts.Again(rand.Float64()) //nolint:gosec // members are spread, nothing is secret
+	again := facts.Again(rand.Float64()) //nolint:gosec // the number spreads checks over time
 	if facts.Err == nil {
 		r.setChecked(k.Name, &check{
 			at: facts.Now, next: facts.Now.Add(again), measured: measured,

@@ -305,7 +305,7 @@ func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Uns
 	case problem != nil && !api.IsRefusal(problem):
 		return 0, problem
 	case captured != nil:
-		return captureAgain, nil //nolint:nilerr // the status tells it
+		return captureAgain, nil //nolint:nilerr // the status reports it, and the next round retries
 	}
 	return 0, nil
 }

@@ -81,7 +81,7 @@ type updates struct {
 }
 
 // manager is the identity of the hub.
-var manager = approval.Identity{Name: api.Manager}
+var manager = approval.Identity{Name: api.Manager} //nolint:gochecknoglobals // a constant value
 
 // isOf reports whether a rolling update is for a snapshot, the picked clusters and the apply
 // strategy of the placement, and was not ended for an update that was then never created.

@@ -95,7 +95,7 @@ func (s *Seals) ProofOf(ctx context.Context, obj *unstructured.Unstructured) (*P
 	}
 	var spec v1beta1.ApprovalRequestSpec
 	if api.FromMap(obj, "spec", &spec) != nil {
-		return nil, nil //nolint:nilerr // no hub wrote that
+		return nil, nil //nolint:nilerr // no hub writes an unreadable spec
 	}
 	sealing, err := s.sealingKey(ctx)
 	if err != nil {

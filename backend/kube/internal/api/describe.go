@@ -158,7 +158,7 @@ func complaintOf(kind, message string, secret bool) string {
 
 // harmlessDetails are an API server's own words about the fields of a Secret, which quote
 // nothing.
-var harmlessDetails = []string{"field is immutable", "field is immutable when `immutable` is set"} //nolint:gochecknoglobals // a table that nothing writes
+var harmlessDetails = []string{"field is immutable", "field is immutable when `immutable` is set"} //nolint:gochecknoglobals // a constant table
 
 // cutValue splits the text behind "Invalid value: " into the value and the detail. If the end of
 // the value is uncertain, all of the text belongs to the value.

@@ -154,7 +154,7 @@ func (m *members) reach(ctx context.Context, name string) (*rest.Config, error) 
 
 // reader sends requests that only read.
 type reader struct {
-	ctx  context.Context //nolint:containedctx // of the one call
+	ctx  context.Context //nolint:containedctx // lives during one call
 	next http.RoundTripper
 }
 

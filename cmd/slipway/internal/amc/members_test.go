@@ -58,7 +58,7 @@ func TestMembersAreOnlyRead(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 	}
-	response, err := client.Get(server.URL) //nolint:noctx // of a test server
+	response, err := client.Get(server.URL) //nolint:noctx // the test server answers immediately
 	if err != nil {
 		t.Fatal(err)
 	}

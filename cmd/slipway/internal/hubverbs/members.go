@@ -51,7 +51,7 @@ func eachMember(ctx context.Context, dir string, do func(ctx context.Context, na
 		return false, nil
 	})
 	if ctx.Err() != nil {
-		return nil //nolint:nilerr // the end of the context is no failure
+		return nil //nolint:nilerr // the end of the context ends the watch, which is no failure
 	}
 	return err
 }
