@@ -77,7 +77,7 @@ func newAMCEnv(t *testing.T) *kubeEnv {
 			t.Error(err)
 		}
 	})
-	t.Setenv("SLIPWAY_CLUSTERS", w.path("members"))
+	w.more = []string{"SLIPWAY_CLUSTERS=" + w.path("members")}
 	return w
 }
 
@@ -133,6 +133,7 @@ func (w *kubeEnv) prints(code int, args, want string) {
 // tutorial lacks: the end of the workflow, a change without another publishVersion, and a change
 // with one.
 func TestTheApplicationWorkflowAsItIsPrinted(t *testing.T) {
+	t.Parallel()
 	w := newAMCEnv(t)
 	files := "internal/workflow/testdata/tutorial/"
 	w.prints(0, "create namespace demo", "namespace/demo created")
@@ -228,7 +229,9 @@ func (w *kubeEnv) readsMembers(t *testing.T) {
 			t.Errorf("%s: exit code %d, want %q in\n%s", args, code, want, out)
 		}
 	}
-	t.Setenv("SLIPWAY_CLUSTERS", "")
+	members := w.more
+	defer func() { w.more = members }()
+	w.more = []string{"SLIPWAY_CLUSTERS="}
 	code, out := w.run("amc get ns default -m third")
 	if want := "no kubeconfig in namespace slipway-system of the hub"; code != 1 || !strings.Contains(out, want) {
 		t.Errorf("without a Secret: exit code %d, want %q in\n%s", code, want, out)

@@ -21,6 +21,7 @@ var howTos = []string{"approve-with-two-groups", "gate-by-prometheus", "roll-bac
 
 // Each command of the pages prints the output that its page shows, with the files of the page.
 func TestTheHowTosOnAHub(t *testing.T) {
+	t.Parallel()
 	metrics := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"scalar","result":[1,"0"]}}`)
 	}))

@@ -32,6 +32,8 @@ type kubeEnv struct {
 	kubectl string
 	// files has hub.kubeconfig, members/NAME.kubeconfig and, first in the PATH, bin/kubectl-slipway.
 	files string
+	// more are further variables of the environment of kubectl.
+	more []string
 }
 
 // flags are further flags of the hub.
@@ -97,6 +99,7 @@ func (w *kubeEnv) run(args string) (int, string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, w.kubectl, strings.Fields(args)...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.path("hub.kubeconfig"), "HOME="+w.files, "PATH="+w.path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(cmd.Env, w.more...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	err := cmd.Run()
