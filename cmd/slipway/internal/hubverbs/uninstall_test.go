@@ -58,7 +58,10 @@ spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
 	if out := kubectl("get", "crd", "-o", "name"); strings.Contains(out, "kubernetes-fleet.io") {
 		t.Errorf("there are still definitions:\n%s", out)
 	}
-	w.eventually("nothing to be left", func() error { _, err := w.run("hub", ".", "wait", "--for=delete", "ns/slipway-system", "--timeout=60s"); return err })
+	w.eventually("nothing to be left", func() error {
+		_, err := w.run("hub", ".", "wait", "--for=delete", "ns/slipway-system", "--timeout=60s")
+		return err
+	})
 	if out := uninstall(cli.ExitDone); !strings.Contains(out, "nothing is installed") {
 		t.Errorf("without an installation the command says %q", out)
 	}
