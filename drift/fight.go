@@ -18,25 +18,25 @@ const (
 // unit that is corrected: an object, or a whole cluster. The zero value is
 // ready to use. A Fight reads no clock and must be used by one goroutine at a time.
 type Fight struct {
-	score   float64
-	at      time.Time
-	putBack bool
+	score    float64
+	at       time.Time
+	restored bool
 }
 
-// PutBack records that the hub's value was applied again.
-func (f *Fight) PutBack() { f.putBack = true }
+// Restored records that the hub's value was applied again.
+func (f *Fight) Restored() { f.restored = true }
 
-// Drifted records a difference. If PutBack was called since the last call, the
+// Drifted records a difference. If Restored was called since the last call, the
 // difference has returned and the score grows by one. The score halves every
 // [FightHalfLife]. Drifted returns the score, and reports a fight at [FightScore] or
 // more. During a fight, add an ignore rule or talk to the owner of the other writer;
 // another apply does not help.
 func (f *Fight) Drifted(now time.Time) (score float64, fighting bool) {
 	f.score *= decay(now.Sub(f.at))
-	if f.putBack {
+	if f.restored {
 		f.score++
 	}
-	f.putBack, f.at = false, now
+	f.restored, f.at = false, now
 	return f.score, f.score >= FightScore
 }
 

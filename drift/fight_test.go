@@ -11,7 +11,7 @@ func moment(minutes int) time.Time {
 
 func fought(f *Fight, every, times int) (score float64, fighting bool) {
 	for i := range times {
-		f.PutBack()
+		f.Restored()
 		score, fighting = f.Drifted(moment(i*every + 1))
 	}
 	return score, fighting
@@ -55,7 +55,7 @@ func TestADifferenceThatWasNeverRestoredIsNoFight(t *testing.T) {
 			t.Fatalf("got %v, %v", score, fighting)
 		}
 	}
-	f.PutBack()
+	f.Restored()
 	f.Drifted(moment(101))
 	if score, _ := f.Drifted(moment(101)); score != 1 {
 		t.Errorf("one return counts %v", score)

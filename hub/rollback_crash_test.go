@@ -29,7 +29,7 @@ func TestCrashAtEveryWriteOfTheObjectOfARollback(t *testing.T) {
 	for _, lands := range []bool{false, true} {
 		for at, over := int64(1), false; !over; at++ {
 			run := fmt.Sprintf("%s-%v-%d", s.name, lands, at)
-			s.roll(run, takenBackBy())
+			s.roll(run, rolledBackBy())
 			f := &fuse{at: at, lands: lands, paths: []string{"stagedupdateruns", "approvalrequests"}}
 			s.showsRollback(s.hubWith(f), run, func() bool { return f.count.Load() >= at })
 			over = f.count.Load() < at
@@ -47,7 +47,7 @@ func TestCrashAtEveryWriteOfTheObjectOfARollback(t *testing.T) {
 // request it again.
 func TestARollbackThatEndedUnreportedIsReported(t *testing.T) {
 	s := newTakingBack(t)
-	strategy := takenBackBy()
+	strategy := rolledBackBy()
 	strategy.Rollback.Approval = nil
 	run := s.name + "-run"
 	s.roll(run, strategy)
@@ -87,14 +87,14 @@ func newTakingBack(t *testing.T) *stale {
 	}
 	s.captured(0)
 	s.eventually("the policies to be old enough", func() error { return s.Settled(t.Context()) })
-	s.ranTo(fleet.RunSpec{Name: s.name + "-first", Placement: s.name, Strategy: takenBackBy()})
+	s.ranTo(fleet.RunSpec{Name: s.name + "-first", Placement: s.name, Strategy: rolledBackBy()})
 	s.change("v2")
 	s.captured(1)
 	return s
 }
 
-// takenBackBy returns a strategy whose rollback needs an approval.
-func takenBackBy() stages.Strategy {
+// rolledBackBy returns a strategy whose rollback needs an approval.
+func rolledBackBy() stages.Strategy {
 	return stages.Strategy{
 		Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}},
 		Rollback: &stages.RollbackPolicy{Approval: &approvals.Policy{}},

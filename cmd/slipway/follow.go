@@ -48,7 +48,7 @@ func newHistory(o *options) *cobra.Command {
 				err = o.Print(cli.Events(h.Events...))
 			}
 			if err == nil && follow {
-				err = nothingGoesOn(c)
+				err = noEngine(c)
 			}
 			return err
 		})
@@ -80,7 +80,7 @@ func newWait(o *options) *cobra.Command {
 		"slipway wait web-v2 --timeout 1h", func(ctx context.Context, c call) error {
 			end, err := endOf(ctx, c, c.run())
 			if err == nil && !end.isOver() {
-				if err := nothingGoesOn(c); err != nil {
+				if err := noEngine(c); err != nil {
 					return err
 				}
 				if err = o.follow(ctx, c.Run(end.run.Name).Follow(""), func(stages.Event) error { return nil }); err == nil {

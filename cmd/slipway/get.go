@@ -202,7 +202,7 @@ func newGet(o *options) *cobra.Command {
 				err = o.Print(l)
 			}
 			if err == nil && watch {
-				err = nothingGoesOn(c)
+				err = noEngine(c)
 			}
 			return err
 		})

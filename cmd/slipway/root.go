@@ -207,8 +207,8 @@ func (o *options) recorded(c call, err error, object, format string, args ...any
 	return o.Recorded(object, format, args...)
 }
 
-// nothingGoesOn returns the error of a verb that would wait on a file that no program holds.
-func nothingGoesOn(c call) error {
+// noEngine returns the error of a verb that would wait on a file that no program holds.
+func noEngine(c call) error {
 	if c.Live {
 		return nil
 	}

@@ -82,13 +82,13 @@ func newStatus(rec Record) *status {
 		s.states = append(s.states, state)
 	}
 	for i := range rec.Events {
-		s.hear(&rec.Events[i])
+		s.add(&rec.Events[i])
 	}
 	return s
 }
 
-// hear adds an event.
-func (s *status) hear(e *stages.Event) {
+// add adds an event.
+func (s *status) add(e *stages.Event) {
 	if e.Cluster == "" {
 		if e.Type == stages.ClusterSkipped || e.Type == stages.ClusterPending {
 			s.several[[2]string{e.Stage, e.Group}] = life{ended: e.Time, message: e.Message}

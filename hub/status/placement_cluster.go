@@ -55,7 +55,7 @@ func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
 	case stages.Failed, stages.Skipped:
 		return stateFailed
 	case stages.Running, stages.Pending:
-		if state := inFlight(c); state == stateApplying || !p.held(c.Name) {
+		if state := inFlight(c); state == stateApplying || !p.heldBack(c.Name) {
 			return state
 		}
 		return stateHeldBack
@@ -66,7 +66,7 @@ func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
 		return stateNotStarted
 	case c.Index != c.Tried:
 		return stateFailed
-	case p.held(c.Name):
+	case p.heldBack(c.Name):
 		return stateHeldBack
 	default:
 		return stateAvailable
@@ -101,8 +101,8 @@ func inFlight(c *PlacedCluster) clusterState {
 	}
 }
 
-// held reports whether a difference keeps an object of the cluster from being applied.
-func (p *placementBuilder) held(cluster string) bool {
+// heldBack reports whether a difference keeps an object of the cluster from being applied.
+func (p *placementBuilder) heldBack(cluster string) bool {
 	d := p.Drift[cluster]
 	return d != nil && !p.reportsOnly() && slices.ContainsFunc(d.Objects, func(o drift.ObjectReport) bool { return p.holds(&o) })
 }
@@ -129,8 +129,8 @@ func withoutFailed(d *drift.ClusterReport, failing []apply.FailingObject) *drift
 	rest := *d
 	rest.Objects = slices.DeleteFunc(slices.Clone(d.Objects), func(o drift.ObjectReport) bool {
 		return o.State == drift.Absent && slices.ContainsFunc(failing, func(f apply.FailingObject) bool {
-			held := f.Reason == apply.HeldDrifted || f.Reason == apply.HeldForeign
-			return !held && f.ID == snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+			heldBack := f.Reason == apply.HeldDrifted || f.Reason == apply.HeldForeign
+			return !heldBack && f.ID == snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 		})
 	})
 	return &rest
@@ -277,7 +277,7 @@ func (p *placementBuilder) failures(s *v1beta1.PerClusterPlacementStatus, c *Pla
 		if !c.isInFlight() {
 			named = nil // these failures are older than the objects held back
 		}
-		named = slices.DeleteFunc(slices.Clone(named), func(o apply.FailingObject) bool { return o.Reason == apply.NotHealthy && p.isHeld(c.Name, o.ID) })
+		named = slices.DeleteFunc(slices.Clone(named), func(o apply.FailingObject) bool { return o.Reason == apply.NotHealthy && p.isHeldBack(c.Name, o.ID) })
 	}
 	for _, o := range named {
 		kind, reason := p.failureOf(&o)
@@ -287,9 +287,9 @@ func (p *placementBuilder) failures(s *v1beta1.PerClusterPlacementStatus, c *Pla
 		return
 	}
 	objects := p.Drift[c.Name].Objects
-	for i := range objects[:min(len(objects), heldMost)] {
+	for i := range objects[:min(len(objects), heldBackMost)] {
 		if o := &objects[i]; p.holds(o) && !told[idOf(o)] {
-			add(idOf(o), nil, o.Generation, p.isFalse(api.ConditionApplied, string(o.Reason), heldMessage(o), stages.At(o.FirstObserved)))
+			add(idOf(o), nil, o.Generation, p.isFalse(api.ConditionApplied, string(o.Reason), heldBackMessage(o), stages.At(o.FirstObserved)))
 		}
 	}
 }
@@ -312,17 +312,17 @@ func idOf(o *drift.ObjectReport) snapshot.ID {
 	return snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// isHeld reports whether a difference keeps this object of a cluster from being applied.
-func (p *placementBuilder) isHeld(cluster string, id snapshot.ID) bool {
+// isHeldBack reports whether a difference keeps this object of a cluster from being applied.
+func (p *placementBuilder) isHeldBack(cluster string, id snapshot.ID) bool {
 	return slices.ContainsFunc(p.Drift[cluster].Objects, func(o drift.ObjectReport) bool { return idOf(&o) == id && p.holds(&o) })
 }
 
-// heldMost is the maximum number of named objects of a cluster that are held back.
-const heldMost = 100
+// heldBackMost is the maximum number of named objects of a cluster that are held back.
+const heldBackMost = 100
 
-// heldMessage returns the reason why an object is held back and the remedy. It has the path of the
-// first difference, but no value.
-func heldMessage(o *drift.ObjectReport) string {
+// heldBackMessage returns the reason why an object is held back and the remedy. It has the path of
+// the first difference, but no value.
+func heldBackMessage(o *drift.ObjectReport) string {
 	what := ""
 	switch o.Reason {
 	case drift.FoundDrifts:

@@ -51,8 +51,8 @@ type RunFacts struct {
 	Policy int
 	// Placement has the apply strategy.
 	Placement *fleet.Placement
-	// Held are the requests that have no object yet because their name is taken.
-	Held []HeldRequest
+	// Blocked are the requests that have no object yet because their name is taken.
+	Blocked []BlockedRequest
 	// Setting is the compatibility setting of the hub.
 	Setting compat.Setting
 	// Rollback has the facts about the rollback of the run.

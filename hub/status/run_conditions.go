@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// HeldRequest is a gate whose request has no object. Why is the reason.
-type HeldRequest struct {
+// BlockedRequest is a gate whose request has no object. Why is the reason.
+type BlockedRequest struct {
 	Stage string
 	When  approval.When
 	Why   string
@@ -100,7 +100,7 @@ func (p *runBuilder) running() metav1.Condition {
 		name, st := p.Plan.Stages[p.Run.Form(runstate.Key{}).Stage].Name, &p.Run.Form(runstate.Key{}).Stages[p.Run.Form(runstate.Key{}).Stage]
 		if when, since, ok := gateOf(st); ok {
 			return p.isFalse(api.ConditionProgressing, api.ReasonRunWaiting, fmt.Sprintf(
-				"The updateRun is waiting for %s-stage tasks in stage %s to complete", Side(when), name)+p.heldMessage(), max(since, p.History.resumed))
+				"The updateRun is waiting for %s-stage tasks in stage %s to complete", Side(when), name)+p.blockedMessage(), max(since, p.History.resumed))
 		}
 		if late := p.late(); len(late) > 0 {
 			return p.isFalse(api.ConditionProgressing, api.ReasonRunStuck, fmt.Sprintf(
@@ -111,9 +111,9 @@ func (p *runBuilder) running() metav1.Condition {
 	return p.isTrue(api.ConditionProgressing, api.ReasonRunProgressing, "The update run is making progress", p.progressingSince())
 }
 
-// heldMessage returns the reasons why requests have no object.
-func (p *runBuilder) heldMessage() (out string) {
-	for _, h := range p.Held {
+// blockedMessage returns the reasons why requests have no object.
+func (p *runBuilder) blockedMessage() (out string) {
+	for _, h := range p.Blocked {
 		out += "; " + h.Why
 	}
 	return out

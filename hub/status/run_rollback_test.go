@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// takenBackRig returns the tutorial's run with a rollback in its strategy, after a rejection.
-func takenBackRig(t *testing.T) *rig {
+// rolledBackRig returns the tutorial's run with a rollback in its strategy, after a rejection.
+func rolledBackRig(t *testing.T) *rig {
 	s, clusters := tutorial()
 	s.Rollback = &stages.RollbackPolicy{Approval: &approval.Policy{}}
 	r := newRig(t, "21:28:08", s, false, clusters...)
@@ -64,7 +64,7 @@ func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
 			want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name,
 		},
 	} {
-		r := takenBackRig(t)
+		r := rolledBackRig(t)
 		r.facts.State, r.facts.Rollback, r.facts.Namespace = c.state, c.facts, c.namespace
 		r.facts.Rollback.Of = api.Key{Namespace: c.namespace, Name: r.facts.Name}
 		s := r.status()
@@ -80,7 +80,7 @@ func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
 
 // The condition keeps its time while its status is the same.
 func TestTheTimeOfARollbackIsThatOfItsStatus(t *testing.T) {
-	r := takenBackRig(t)
+	r := rolledBackRig(t)
 	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{By: "b"}, Told: api.Condition{Status: "Unknown", Since: clock(t, "21:31:00")}}
 	r.now = clock(t, "21:32:00")
 	if at := since(t, r.status()["conditions"], api.ConditionRollback); at != "21:32:00" {
@@ -114,7 +114,7 @@ func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 		"about to be planned":          {state: kubefleet.Rollback, undo: true},
 		"the run ended before it came": {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "Unknown", ObservedGeneration: 1}}, want: true},
 	} {
-		r := takenBackRig(t)
+		r := rolledBackRig(t)
 		if !c.undo {
 			r.run.Form(runstate.Key{}).RollbackRequest = nil
 		}
@@ -132,7 +132,7 @@ func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 // inverse returns a rig of the run that rolls back the tutorial's run, for clusters that had the
 // snapshots in before.
 func inverse(t *testing.T, before map[string]stages.Previous) *rig {
-	of := takenBackRig(t)
+	of := rolledBackRig(t)
 	plan, err := step.RollBack(of.plan, &of.run, before)
 	if err != nil {
 		t.Fatal(err)
@@ -215,7 +215,7 @@ func TestTheObjectOfARollback(t *testing.T) {
 
 // A refusal is reported once. After that the status does not change and no write is necessary.
 func TestARefusalIsSaidOnce(t *testing.T) {
-	r := takenBackRig(t)
+	r := rolledBackRig(t)
 	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
 	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{By: "b"}, Refusal: errors.New("no").Error()}
 	if r.facts.RollbackIsTold() {
@@ -232,7 +232,7 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 // A pending rollback is polled, even if the status reports it already, because no event tells the
 // run about a later refusal of the engine.
 func TestARequestedRollbackIsReadAgain(t *testing.T) {
-	r := takenBackRig(t)
+	r := rolledBackRig(t)
 	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
 	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{Pending: true}, Told: api.Condition{
 		Status: "Unknown", Reason: api.ReasonRollbackRequested, Message: "The update run is about to be rolled back", ObservedGeneration: 1, Since: time.Now(),

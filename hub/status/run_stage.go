@@ -141,7 +141,7 @@ func (p *runBuilder) taskConditions(stage string, g *runstate.Gate) []metav1.Con
 		return []metav1.Condition{p.waitCondition(g)}
 	}
 	object := p.requestObject()
-	for _, h := range p.Held {
+	for _, h := range p.Blocked {
 		if h.Stage == stage && h.When == g.When {
 			return []metav1.Condition{p.isFalse(api.ConditionRequestCreated, p.taskReason(g, api.ReasonTaskNameTaken), h.Why, g.Opened)}
 		}

@@ -135,7 +135,7 @@ func (c course) leaveStage(st *stages.PlannedStage, run *runstate.StageRun) bool
 	if completed+failed == 0 && (!st.Pauses() || run.SkipGates) || run.IsBroken() {
 		return c.leaveSkipped(run)
 	}
-	if gs := c.stageGates(st, run); !gs.pass(approval.After) || held(run) != "" {
+	if gs := c.stageGates(st, run); !gs.pass(approval.After) || blockingChecks(run) != "" {
 		return false
 	}
 	run.State, run.Ended = stages.Completed, c.now

@@ -99,7 +99,7 @@ func (c control) expireChecks() {
 
 // measuredStage records a measurement of the current stage. Failures count in its budget.
 func (c control) measuredStage(st *stages.PlannedStage, run *runstate.StageRun, m *check.Measured) {
-	if pc, _ := c.take(st.Checks, run.Checks, m, true); pc != nil && (run.Done == 0 || held(run) != "") {
+	if pc, _ := c.take(st.Checks, run.Checks, m, true); pc != nil && (run.Done == 0 || blockingChecks(run) != "") {
 		c.checkBudget()
 	}
 }
@@ -162,7 +162,7 @@ func (d *draft) questions() (out []stages.Action) {
 	if d.r.State != stages.Running {
 		return out
 	}
-	if run.Started != 0 && (run.Done == 0 || held(run) != "") {
+	if run.Started != 0 && (run.Done == 0 || blockingChecks(run) != "") {
 		ask(stages.Action{}, st.Checks, run.Checks, check.Where{}, run.Started)
 	}
 	for gs, g := range d.eachOpen {
@@ -193,7 +193,7 @@ func (d *draft) nextMeasurement(w *alarm) {
 	if d.r.State != stages.Running {
 		return
 	}
-	if run.Done == 0 || held(run) != "" {
+	if run.Done == 0 || blockingChecks(run) != "" {
 		due(run.Checks)
 	}
 	for _, g := range d.eachOpen {
@@ -201,9 +201,9 @@ func (d *draft) nextMeasurement(w *alarm) {
 	}
 }
 
-// held names the checks of a stage that keep its clusters from starting, or returns "" if none
-// does.
-func held(run *runstate.StageRun) string {
+// blockingChecks names the checks of a stage that keep its clusters from starting, or returns "" if
+// none does.
+func blockingChecks(run *runstate.StageRun) string {
 	if run.SkipGates {
 		return ""
 	}

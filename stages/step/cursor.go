@@ -15,7 +15,7 @@ func (d *draft) beyond(pos int) bool {
 	if stage, _ := d.p.StageOf(pos); stage != d.r.form.Stage {
 		return stage > d.r.form.Stage
 	}
-	return !d.r.hasComeTo(d.p, pos)
+	return !d.r.hasReached(d.p, pos)
 }
 
 // cursor is the position of the run in a group of the current stage. It finds the next cluster, by

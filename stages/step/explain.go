@@ -45,7 +45,7 @@ func waitingNow(p *stages.Plan, r *Run) []stages.Awaited {
 	}
 	if st, run, ok := d.stage(); ok && r.State == stages.Running {
 		out = append(out, timeoutsAwaited(st, run)...)
-		if why := held(run); why != "" {
+		if why := blockingChecks(run); why != "" {
 			out = append(out, stages.Awaited{Kind: stages.AwaitCheck, Name: st.Name, Message: "no cluster starts: " + why})
 		}
 	}
@@ -287,7 +287,7 @@ func notStarted(p *stages.Plan, r *Run, pos int) string {
 	case !r.form.Stages[stage].Groups[group].Admits(&p.Stages[stage].Groups[group], &r.form.Stages[stage]):
 		return "the group waits at its gates"
 	}
-	if why := held(&r.form.Stages[stage]); why != "" {
+	if why := blockingChecks(&r.form.Stages[stage]); why != "" {
 		return "no cluster of the stage starts: " + why
 	}
 	if d := reading(p, r).load().full(p.Clusters[pos].Cell); d != nil {

@@ -135,12 +135,12 @@ func (w *checkWalk) heldStarts(before *Run, out *Ready) {
 	if before.form.Stage != out.Run.form.Stage || before.form.Stage >= len(w.p.Stages) {
 		return
 	}
-	if held(&before.form.Stages[before.form.Stage]) == "" || held(&out.Run.form.Stages[before.form.Stage]) == "" {
+	if blockingChecks(&before.form.Stages[before.form.Stage]) == "" || blockingChecks(&out.Run.form.Stages[before.form.Stage]) == "" {
 		return
 	}
 	for _, e := range out.Events {
 		if e.Type == stages.ClusterStarted {
-			w.t.Fatalf("%s starts while %s", e.Cluster, held(&before.form.Stages[before.form.Stage]))
+			w.t.Fatalf("%s starts while %s", e.Cluster, blockingChecks(&before.form.Stages[before.form.Stage]))
 		}
 	}
 }

@@ -123,7 +123,7 @@ func (d *deriver) stageState(i int, groups []stages.GroupOutline) stages.State {
 		}
 		return run.State
 	case d.r.State != stages.Running:
-		return d.held(run.State)
+		return d.haltedState(run.State)
 	case run.Started == 0 || isOpen(run.Gates, stages.Approval), of[stages.Pending] > 0 && of[stages.Pending]+of[stages.NotStarted]+of[stages.Skipped] == len(groups):
 		return stages.Pending
 	default:
@@ -139,8 +139,8 @@ func countStates(groups []stages.GroupOutline) map[stages.State]int {
 	return of
 }
 
-// held returns the state of a stage if the run in it is not Running.
-func (d *deriver) held(own stages.State) stages.State {
+// haltedState returns the state of a stage if the run in it is not Running.
+func (d *deriver) haltedState(own stages.State) stages.State {
 	switch d.r.State {
 	case stages.Stopping, stages.Stopped:
 		return d.r.State

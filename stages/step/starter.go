@@ -22,7 +22,7 @@ type starter struct {
 func (s *starter) fill(st *stages.PlannedStage, run *runstate.StageRun) {
 	room, own := s.room(st, run)
 	room = min(room, s.spare())
-	if held(run) != "" {
+	if blockingChecks(run) != "" {
 		room = 0
 	}
 	for more := true; more; {
@@ -105,7 +105,7 @@ func (s *starter) due(g *stages.PlannedGroup, unreached bool) int {
 // dueUnreached returns the index in Waiting of a cluster, in the group of pos, that could not be
 // reached, is due, and may have the slot of pos; or -1.
 func (s *starter) dueUnreached(pos int) int {
-	if _, run, ok := s.stage(); s.spare() < 0 || !ok || held(run) != "" {
+	if _, run, ok := s.stage(); s.spare() < 0 || !ok || blockingChecks(run) != "" {
 		return -1
 	}
 	g, _ := s.groupOf(pos)

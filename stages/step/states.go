@@ -31,9 +31,9 @@ func (r *Run) deferredAt(p *stages.Plan, pos int) *runstate.Deferred {
 	return &ranges[i]
 }
 
-// hasComeTo reports whether the run has reached the cluster at pos: it has ended, is in flight,
+// hasReached reports whether the run has reached the cluster at pos: it has ended, is in flight,
 // waits, or is deferred.
-func (r *Run) hasComeTo(p *stages.Plan, pos int) bool {
+func (r *Run) hasReached(p *stages.Plan, pos int) bool {
 	stage, group := p.StageOf(pos)
 	if stage < 0 || stage >= len(r.form.Stages) || len(r.form.Stages[stage].Groups) == 0 {
 		return false
@@ -111,7 +111,7 @@ func (l lookup) State(pos int) stages.State {
 	if stage > l.r.form.Stage || stage < len(l.r.form.Stages) && len(l.r.form.Stages[stage].Groups) == 0 {
 		return stages.NotStarted
 	}
-	if l.r.hasComeTo(l.p, pos) {
+	if l.r.hasReached(l.p, pos) {
 		return stages.Completed
 	}
 	return stages.NotStarted

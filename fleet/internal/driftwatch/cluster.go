@@ -225,18 +225,18 @@ func (c *clusterWatch) reconcile(ctx context.Context) (revision string, after ti
 		c.w.event(driftEvent(stages.DriftFound, &found))
 	}
 	if x.strategy.SelfHeals() && slices.ContainsFunc(found.Objects, func(o drift.ObjectReport) bool { return o.Reason == drift.FoundDrifts }) {
-		after, err = c.putBack(ctx, x, &found)
+		after, err = c.repair(ctx, x, &found)
 	}
 	return found.Revision, after, err
 }
 
-// putBack repairs drift, unless a run has the placement or the last repair is too recent. It
+// repair corrects drift, unless a run has the placement or the last repair is too recent. It
 // returns when to try again.
-func (c *clusterWatch) putBack(ctx context.Context, x *comparison, found *drift.ClusterReport) (time.Duration, error) {
+func (c *clusterWatch) repair(ctx context.Context, x *comparison, found *drift.ClusterReport) (time.Duration, error) {
 	if wait := c.restored.left(); wait > 0 {
 		return wait, nil
 	}
-	if may, err := c.mayPutBack(ctx, x); !may || err != nil {
+	if may, err := c.mayRepair(ctx, x); !may || err != nil {
 		return 0, err
 	}
 	done, err := c.restore(ctx, x, found.Revision)
@@ -248,14 +248,14 @@ func (c *clusterWatch) putBack(ctx context.Context, x *comparison, found *drift.
 	if _, fighting := c.fight.Drifted(c.restored.last); fighting {
 		ev.Message += "; another writer keeps changing it: an ignore rule would leave it alone"
 	}
-	c.fight.PutBack()
+	c.fight.Restored()
 	c.w.event(ev)
 	return 0, nil
 }
 
-// mayPutBack reports whether repairs are allowed: the placement still has the strategy of the
+// mayRepair reports whether repairs are allowed: the placement still has the strategy of the
 // comparison, no run has it, because a run decides for itself, and it is not being deleted.
-func (c *clusterWatch) mayPutBack(ctx context.Context, x *comparison) (bool, error) {
+func (c *clusterWatch) mayRepair(ctx context.Context, x *comparison) (bool, error) {
 	rec, _, err := c.reporter.state.Placement(ctx, x.rec.Placement.Name)
 	if err != nil {
 		return false, err
@@ -312,7 +312,7 @@ func (c *clusterWatch) finish(ctx context.Context, x *comparison) error {
 	if err != nil || revision == "" {
 		return err
 	}
-	if may, err := c.mayPutBack(ctx, x); !may || err != nil {
+	if may, err := c.mayRepair(ctx, x); !may || err != nil {
 		return err
 	}
 	_, err = c.restore(ctx, x, revision)

@@ -228,18 +228,18 @@ func (e *Examiner) reconcile(ctx context.Context, key string) (time.Duration, er
 	case undecided:
 		return e.o.Poll, nil
 	case run == nil:
-		switch goesOn, err := e.goesOn(ctx, &rec); {
+		switch isActive, err := e.isActive(ctx, &rec); {
 		case err != nil:
 			return 0, err
-		case goesOn:
+		case isActive:
 			return e.o.Lease, nil // the engine that drives it takes care of it
 		}
 	}
 	return e.remove(ctx, stored, &rec, run)
 }
 
-// goesOn reports whether the run of a record has not ended.
-func (e *Examiner) goesOn(ctx context.Context, rec *record.CheckObject) (bool, error) {
+// isActive reports whether the run of a record has not ended.
+func (e *Examiner) isActive(ctx context.Context, rec *record.CheckObject) (bool, error) {
 	run, _, err := e.o.State.Run(ctx, rec.Run)
 	if state.IsNotFound(err) {
 		return false, nil

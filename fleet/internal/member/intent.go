@@ -196,7 +196,7 @@ func (w *work) closeIntent(ctx context.Context) error {
 	}
 	if len(w.problems) > 0 || w.waiting != "" {
 		// A newer leader may be the reason.
-		return cmp.Or(w.confirm(ctx), JoinProblems(w.problems), w.notPutBack())
+		return cmp.Or(w.confirm(ctx), JoinProblems(w.problems), w.notRestored())
 	}
 	next := w.ledger.clone()
 	next.Target, next.Revision = "", w.a.Revision

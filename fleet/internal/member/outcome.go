@@ -130,9 +130,9 @@ func (o *outcome) reckon() error {
 	}
 }
 
-// notPutBack returns why a repair of drift has not ended, as an error: no run waits for the rest,
+// notRestored returns why a repair of drift has not ended, as an error: no run waits for the rest,
 // so that the repair must be retried.
-func (o *outcome) notPutBack() error {
+func (o *outcome) notRestored() error {
 	switch {
 	case !o.of.keeps:
 		return nil

@@ -38,7 +38,7 @@ func (c *Client) patch(ctx context.Context, gvr schema.GroupVersionResource, obj
 func (c *Client) become(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) error {
 	now, err := c.patch(ctx, gvr, obj, fields)
 	if apierrors.IsNotFound(err) {
-		return goneMeanwhile(obj)
+		return deletedConcurrently(obj)
 	}
 	if err != nil {
 		return Settled(err)
@@ -47,7 +47,7 @@ func (c *Client) become(ctx context.Context, gvr schema.GroupVersionResource, ob
 	return nil
 }
 
-func goneMeanwhile(obj *unstructured.Unstructured) error {
+func deletedConcurrently(obj *unstructured.Unstructured) error {
 	return fmt.Errorf("another client deleted %s: %w", obj.GetName(), backend.ErrConflict)
 }
 
@@ -78,7 +78,7 @@ func (c *Client) Refresh(ctx context.Context, gvr schema.GroupVersionResource, o
 	now, err := c.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err) || err == nil && now.GetUID() != obj.GetUID():
-		return goneMeanwhile(obj)
+		return deletedConcurrently(obj)
 	case err != nil:
 		return err
 	}

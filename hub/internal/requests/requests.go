@@ -45,8 +45,8 @@ type Result struct {
 	// Again is the time until the run must be reconciled again; 0 means only when something
 	// changes.
 	Again time.Duration
-	// Held are the requests that have no object yet, because their name is taken.
-	Held []status.HeldRequest
+	// Blocked are the requests that have no object yet, because their name is taken.
+	Blocked []status.BlockedRequest
 	// Taken reports whether the engine has accepted an answer that is not part of the run yet. The
 	// engine adds it immediately.
 	Taken bool
@@ -121,9 +121,9 @@ func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstruc
 	ours := seal != nil && seal.Run == run.GetUID() && seal.Binding == request.Binding && reflect.DeepEqual(have.Object["spec"], want.Object["spec"])
 	switch {
 	case !ours && r.IsOfAnother(have, seal, run):
-		held := heldBy(have, seal, request)
-		r.Recorder.Warning(run, api.EventRequestNameTaken, "%s", held.Why)
-		out.Held = append(out.Held, held)
+		blocked := blockedBy(have, seal, request)
+		r.Recorder.Warning(run, api.EventRequestNameTaken, "%s", blocked.Why)
+		out.Blocked = append(out.Blocked, blocked)
 		return nil
 	case !ours && seal != nil && seal.Run == run.GetUID() && seal.Binding.Attempt < request.Attempt:
 		return r.removeRequest(ctx, run, have, request.Decisions, fmt.Sprintf("it is attempt %d, which has expired, and run %s asks for the attempt %d", seal.Binding.Attempt, k.Name, request.Attempt))
@@ -172,10 +172,10 @@ func (r *Requests) create(ctx context.Context, k api.Key, want *unstructured.Uns
 	return have, nil
 }
 
-// heldBy explains why a request has no object: the request of another run has its name.
-func heldBy(have *unstructured.Unstructured, seal *seals.Proof, request *approval.Request) status.HeldRequest {
+// blockedBy explains why a request has no object: the request of another run has its name.
+func blockedBy(have *unstructured.Unstructured, seal *seals.Proof, request *approval.Request) status.BlockedRequest {
 	theirs, other := gateName{seal.Binding.Stage, seal.Binding.When}, api.SpecString(have, "parentStageRollout")
-	return status.HeldRequest{Stage: request.Stage, When: request.When, Why: fmt.Sprintf(
+	return status.BlockedRequest{Stage: request.Stage, When: request.When, Why: fmt.Sprintf(
 		"the request %s needs the name %s, which the request of run %s %s has: delete run %s after its end, and the hub creates the request",
 		gateName{request.Stage, request.When}, have.GetName(), other, theirs, other)}
 }

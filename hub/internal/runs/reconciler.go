@@ -405,7 +405,7 @@ const (
 // writeRun writes the status of a run. It returns a delay if time alone will change the status.
 func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts, asked *requests.Result) (time.Duration, error) {
 	facts := r.factsOf(k, obj, &st, back)
-	facts.Held = asked.Held
+	facts.Blocked = asked.Blocked
 	facts.History, facts.Events = &history.RunHistory, history.next
 	var err error
 	if facts.Snapshots, err = r.snapshotsOf(ctx, st.Run.Placement); err != nil {
