@@ -194,12 +194,12 @@ func (c commands) skip(cmd stages.Command) {
 // skipsLater describes the effect of an accepted skip and its time.
 func (c commands) skipsLater(cmd stages.Command) string {
 	if cmd.Scope == stages.SkipCluster {
-		return "cluster " + cmd.Name + " is in flight: its attempt goes on, and the cluster is skipped if that fails"
+		return "cluster " + cmd.Name + " is in flight: its attempt continues, and the cluster is skipped if the attempt fails"
 	}
 	what, stage := "the gates of stage "+cmd.Name+" are skipped", c.p.StageIndex(cmd.Name)
 	switch cmd.Scope {
 	case stages.SkipGroup:
-		what = "what is left of group " + cmd.Name + " is skipped"
+		what = "the other clusters of group " + cmd.Name + " are skipped"
 		stage, _, _ = groupNamed(c.p, cmd.Name)
 	case stages.SkipAfterWait:
 		what = "the wait after stage " + cmd.Name + " is skipped"
@@ -207,7 +207,7 @@ func (c commands) skipsLater(cmd stages.Command) string {
 	}
 	switch {
 	case stage > c.r.form.Stage || c.r.Started == 0:
-		return what + " when the run comes to it"
+		return what + " when the run reaches it"
 	case cmd.Scope != stages.SkipAfterWait: // open waits are closed at once
 	case c.r.State == stages.Stopped || c.r.State == stages.Failed:
 		return what + " when the run, which is " + string(c.r.State) + ", is started again"
