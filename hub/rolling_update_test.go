@@ -123,6 +123,28 @@ func TestRollingCountsWhatTheReplacedUpdateLeft(t *testing.T) {
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 }
 
+// TestRollingAnUpdateThatCannotBePlannedEndsNone: if an override fails for a member, so that the
+// next update cannot be planned, the update that is under way continues.
+func TestRollingAnUpdateThatCannotBePlannedEndsNone(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.apply(deployment)
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}")
+	s.eventually("the Deployment, which is not available", func() error { _, err := s.read(s.member(1), "deploy/NAME/app"); return err })
+	s.override("ResourceOverride", "bad", "resourceSelectors", "config", "s1", "/no/such/path", "x")
+	s.eventually("the override to be named", func() error { return s.clusterCondition("NAME-1", "Overridden", "False", "NAME-bad") })
+	s.stays("the first run continues", time.Second, func() error {
+		status, err := s.served.Engine().Run("r.1." + s.name).Status(t.Context())
+		if err == nil && status.Run.State != stages.Running {
+			err = fmt.Errorf("it is %s", status.Run.State)
+		}
+		return err
+	})
+	s.delete("ro/NAME/NAME-bad")
+	s.available(1)
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+}
+
 // TestRollingAnUpdateThatWasEndedForAnotherIsMadeAgain: a hub ends an update before it creates the
 // one that replaces it. If it dies in between, and the placement asks for the first update again,
 // the hub starts that one again. It starts none that somebody else has aborted.

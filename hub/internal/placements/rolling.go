@@ -19,7 +19,6 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // startRollingUpdate starts a run of the latest snapshot of a placement with strategy
@@ -41,21 +40,13 @@ func (r *Reconciler) startRollingUpdate(
 		return false, err
 	}
 	u := updates{r.Engine, r.Inventory}
-	if number > 0 {
-		last, err := r.Engine.Run(rollingName(p.Name, number)).Status(ctx)
-		switch {
-		case errors.Is(err, backend.ErrNotFound):
-		case err != nil:
+	last, err := u.last(ctx, p.Name, number)
+	if err != nil {
+		return false, err
+	}
+	if last != nil && !evicted {
+		if is, err := u.isOf(ctx, last, p, latest.Index, decision); is || err != nil {
 			return false, err
-		default:
-			if is, err := u.isOf(ctx, &last, p, latest.Index, decision); is && !evicted || err != nil {
-				return false, err
-			}
-			if !last.Run.IsEnded() {
-				if view, err = u.replace(ctx, &last.Run, p.Name); err != nil {
-					return false, err
-				}
-			}
 		}
 	}
 	items, err := view.Items(ctx, latest.Index)
@@ -65,12 +56,18 @@ func (r *Reconciler) startRollingUpdate(
 	if err := r.Recheck(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj); err != nil {
 		return false, err
 	}
-	r.rolling.Delete(rollingName(p.Name, number-1))
-	r.rolling.Store(rollingName(p.Name, number+1), k)
-	_, err = r.Engine.CreateRun(ctx, fleet.RunSpec{
+	next := fleet.RunSpec{
 		Name: rollingName(p.Name, number+1), Owner: p.Owner, Placement: p.Name, Index: &latest.Index,
 		Strategy: rollout.Strategy(items), Starter: manager, Version: view.Version(),
-	})
+	}
+	if last != nil && !last.Run.IsEnded() {
+		if next.Version, err = u.replace(ctx, last.Run.Name, next); err != nil {
+			return false, err
+		}
+	}
+	r.rolling.Delete(rollingName(p.Name, number-1))
+	r.rolling.Store(next.Name, k)
+	_, err = r.Engine.CreateRun(ctx, next)
 	return true, err
 }
 
@@ -82,6 +79,18 @@ type updates struct {
 
 // manager is the identity of the hub.
 var manager = approval.Identity{Name: api.Manager} //nolint:gochecknoglobals // a constant value
+
+// last returns the rolling update of a placement with a number, or nil if there is none.
+func (u updates) last(ctx context.Context, placement string, number int) (*fleet.Status, error) {
+	if number == 0 {
+		return nil, nil
+	}
+	last, err := u.engine.Run(rollingName(placement, number)).Status(ctx)
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil, nil
+	}
+	return &last, err
+}
 
 // isOf reports whether a rolling update is for a snapshot, the picked clusters and the apply
 // strategy of the placement, and was not ended for an update that was then never created.
@@ -104,20 +113,28 @@ func (u updates) isOf(ctx context.Context, last *fleet.Status, p fleet.Placement
 	}), err
 }
 
-// replace ends a rolling update that is under way, and returns the placement after that. A plan
-// that is made later begins with the clusters that the update changed and did not prove, so that
-// these count against maxUnavailable. A plan that is made earlier could not know them.
-func (u updates) replace(ctx context.Context, run *step.Run, placement string) (*fleet.PlacementView, error) {
-	h := u.engine.Run(run.Name)
+// replace ends a rolling update that is under way, and returns the version of the placement after
+// that. A plan that is made later begins with the clusters that the update changed and did not
+// prove, so that these count against maxUnavailable. A plan that is made earlier could not know
+// them. If the next update cannot be planned, replace returns the reason and ends nothing.
+func (u updates) replace(ctx context.Context, run string, next fleet.RunSpec) (version string, err error) {
+	if _, err := u.engine.Preview(ctx, next); err != nil {
+		return "", err
+	}
+	h := u.engine.Run(run)
 	if err := h.Command(ctx, stages.Command{ID: "replaced", Verb: stages.Abort, By: manager, Message: "a newer update replaces it"}); err != nil {
-		return nil, err
+		return "", err
 	}
 	brief, cancel := context.WithTimeout(ctx, replaceWait)
 	defer cancel()
 	if _, err := h.Wait(brief); err != nil && !errors.Is(err, backend.ErrNotFound) {
-		return nil, errors.Join(ctx.Err(), fmt.Errorf("run %s is still ending: %w", run.Name, backend.ErrConflict))
+		return "", errors.Join(ctx.Err(), fmt.Errorf("run %s is still ending: %w", run, backend.ErrConflict))
 	}
-	return u.engine.Placement(placement).View(ctx)
+	view, err := u.engine.Placement(next.Placement).View(ctx)
+	if err != nil {
+		return "", err
+	}
+	return view.Version(), nil
 }
 
 // replaceWait is how long a round waits for the end of an update that it replaces. Usually that
