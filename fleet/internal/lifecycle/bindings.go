@@ -282,10 +282,6 @@ func ResultOf(p *stages.Plan, r *step.Run) Result {
 			out.Clusters[pos].Got = Untouched
 		case stages.Completed:
 			out.Clusters[pos].Got = Applied
-		case stages.Skipped:
-			if !r.MayHaveChanged(pos, state) {
-				out.Clusters[pos].Got = Untouched
-			}
 		default:
 		}
 		if r.MayHaveChanged(pos, state) {

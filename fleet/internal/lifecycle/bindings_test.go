@@ -72,6 +72,24 @@ func heldBefore() Bindings {
 	}
 }
 
+// A cluster that a run skipped may have parts of its snapshot although nothing was reported as sent:
+// a superseded run skips a cluster whose apply is under way.
+func TestASkippedClusterMayHaveParts(t *testing.T) {
+	plan := heldPlan(t)
+	r := heldRun(plan)
+	form := r.Form(runstate.Key{})
+	form.InFlight = nil
+	form.Unsuccessful = []runstate.Unsuccessful{{First: 1, Last: 1, State: stages.Failed}, {First: 2, Last: 2, State: stages.Skipped}, {First: 3, Last: 3, State: stages.Skipped, Gone: true}}
+	form.Stages[0].Groups[0].Skipped = 2
+	if err := r.Check(plan); err != nil {
+		t.Fatal(err)
+	}
+	held := heldBefore()
+	if held.take(result(plan, r), nil); held["flying"] != (Binding{3, 7, "", 2, true}) {
+		t.Errorf("the skipped cluster has %v", held["flying"])
+	}
+}
+
 // After a run has ended, a cluster has the snapshot that the run proved; without a proof it may
 // have the snapshot that the run tried, besides the earlier proven snapshot. The result of a
 // deleted run is uncertain.

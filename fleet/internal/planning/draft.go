@@ -240,7 +240,7 @@ func (pl *Planner) unproven(ctx context.Context, rec *record.Placement, s *stage
 			return nil, err
 		}
 		for pos, state := range s.Run.States(s.Plan) {
-			if state != stages.Completed && s.Run.MayHaveChanged(pos, state) {
+			if state == stages.Running || state != stages.Completed && s.Run.MayHaveChanged(pos, state) {
 				changing[s.Plan.Clusters[pos].Name] = true
 			}
 		}
