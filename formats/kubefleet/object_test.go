@@ -275,7 +275,7 @@ func TestRollingUpdateIsARun(t *testing.T) {
 		Name: "rolling-update",
 		Stages: []stages.Stage{{Name: "rolling-update", Selector: &metav1.LabelSelector{}, Groups: []stages.Group{
 			{Name: "new", New: true, MaxConcurrency: &thousand},
-			{Name: "update", Selector: &metav1.LabelSelector{}, MaxConcurrency: &half},
+			{Name: "update", Selector: &metav1.LabelSelector{}, MaxConcurrency: &half, UnprovenFirst: true},
 		}}},
 		Removal: stages.Removal{MaxConcurrency: &half},
 	}
