@@ -118,6 +118,13 @@ func (d *draft) leave(f *runstate.InFlight, state stages.State, reason string) {
 	d.recordSkipped(e)
 }
 
+// abandon takes a cluster out of flight for good, as Skipped or Failed, when the run ends. An apply
+// that is under way may still change the cluster although nothing was reported as sent.
+func (d *draft) abandon(f *runstate.InFlight, state stages.State, reason string) {
+	f.Sent = f.Sent || f.Phase == stages.Applying
+	d.leave(f, state, reason)
+}
+
 // recordSkipped counts a cluster that the run has reached as skipped.
 func (d *draft) recordSkipped(e runstate.Unsuccessful) {
 	_, g := d.groupOf(e.First)

@@ -140,7 +140,7 @@ func (c commands) abort(cmd stages.Command) {
 	c.cancelRollback()
 	c.set(stages.Aborted, reasonBy("aborted", cmd))
 	c.eachInFlight(func(f *runstate.InFlight) {
-		c.leave(f, stages.Failed, "the run was aborted while the cluster was in flight")
+		c.abandon(f, stages.Failed, "the run was aborted while the cluster was in flight")
 	})
 	c.dropWaiting("the run was aborted")
 	if c.runAlways(stages.Aborted, c.r.Reason) {

@@ -75,7 +75,7 @@ func (c control) endStopping() {
 	reason := c.r.Reason
 	switch c.r.Ending {
 	case stages.Failed:
-		c.eachInFlight(func(f *runstate.InFlight) { c.leave(f, stages.Failed, "still in flight when the run failed") })
+		c.eachInFlight(func(f *runstate.InFlight) { c.abandon(f, stages.Failed, "still in flight when the run failed") })
 		if c.runAlways(stages.Failed, reason) {
 			return
 		}
@@ -86,7 +86,7 @@ func (c control) endStopping() {
 		}
 		c.end(stages.Event{Type: stages.RunFailed, Message: reason})
 	case stages.Superseded:
-		c.eachInFlight(func(f *runstate.InFlight) { c.leave(f, stages.Skipped, reason) })
+		c.eachInFlight(func(f *runstate.InFlight) { c.abandon(f, stages.Skipped, reason) })
 		c.dropWaiting(reason)
 		c.closeGates()
 		c.set(stages.Superseded, reason)
