@@ -282,6 +282,10 @@ func ResultOf(p *stages.Plan, r *step.Run) Result {
 			out.Clusters[pos].Got = Untouched
 		case stages.Completed:
 			out.Clusters[pos].Got = Applied
+		case stages.Skipped:
+			if x := runstate.UnsuccessfulAt(r.Form(runstate.Key{}).Unsuccessful, pos); x.Attempts == 0 && !x.Sent {
+				out.Clusters[pos].Got = Untouched
+			}
 		default:
 		}
 		if r.MayHaveChanged(pos, state) {

@@ -72,14 +72,15 @@ func heldBefore() Bindings {
 	}
 }
 
-// A cluster that a run skipped may have parts of its snapshot although nothing was reported as sent:
-// a superseded run skips a cluster whose apply is under way.
+// A cluster that a run began and skipped may have parts of its snapshot although nothing was
+// reported as sent: a superseded run skips a cluster whose apply is under way. A cluster that was
+// skipped before the run began it has what it had.
 func TestASkippedClusterMayHaveParts(t *testing.T) {
 	plan := heldPlan(t)
 	r := heldRun(plan)
 	form := r.Form(runstate.Key{})
 	form.InFlight = nil
-	form.Unsuccessful = []runstate.Unsuccessful{{First: 1, Last: 1, State: stages.Failed}, {First: 2, Last: 2, State: stages.Skipped}, {First: 3, Last: 3, State: stages.Skipped, Gone: true}}
+	form.Unsuccessful = []runstate.Unsuccessful{{First: 1, Last: 1, State: stages.Failed}, {First: 2, Last: 2, State: stages.Skipped, Attempts: 1}, {First: 3, Last: 3, State: stages.Skipped, Gone: true}}
 	form.Stages[0].Groups[0].Skipped = 2
 	if err := r.Check(plan); err != nil {
 		t.Fatal(err)
@@ -87,6 +88,11 @@ func TestASkippedClusterMayHaveParts(t *testing.T) {
 	held := heldBefore()
 	if held.take(result(plan, r), nil); held["flying"] != (Binding{3, 7, "", 2, true}) {
 		t.Errorf("the skipped cluster has %v", held["flying"])
+	}
+	form.Unsuccessful[1].Attempts = 0
+	held = heldBefore()
+	if held.take(result(plan, r), nil); held["flying"] != heldBefore()["flying"] {
+		t.Errorf("the cluster that was never begun has %v", held["flying"])
 	}
 }
 

@@ -233,10 +233,15 @@ func (pl *Planner) unproven(ctx context.Context, rec *record.Placement, s *stage
 			continue
 		}
 		s, err := pl.state.Status(ctx, rec.Runs[i].Name)
-		if state.IsLasting(err) {
-			continue // it was deleted in between, or can never be read
-		}
-		if err != nil {
+		switch {
+		case state.IsNotFound(err):
+			continue // it was deleted in between
+		case state.IsLasting(err): // it may have changed any cluster
+			for name := range b {
+				changing[name] = true
+			}
+			continue
+		case err != nil:
 			return nil, err
 		}
 		for pos, state := range s.Run.States(s.Plan) {

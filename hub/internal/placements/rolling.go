@@ -116,7 +116,9 @@ func (u updates) isOf(ctx context.Context, last *fleet.Status, p fleet.Placement
 // replace ends a rolling update that is under way, and returns the version of the placement after
 // that. A plan that is made later begins with the clusters that the update changed and did not
 // prove, so that these count against maxUnavailable. A plan that is made earlier could not know
-// them. If the next update cannot be planned, replace returns the reason and ends nothing.
+// them. If the next update cannot be planned, replace returns the reason and ends nothing. Another
+// run, such as a rollback, is superseded when the next update is created: its clusters count as of
+// that plan.
 func (u updates) replace(ctx context.Context, run string, next fleet.RunSpec) (version string, err error) {
 	if _, err := u.engine.Preview(ctx, next); err != nil {
 		return "", err
@@ -127,8 +129,12 @@ func (u updates) replace(ctx context.Context, run string, next fleet.RunSpec) (v
 	}
 	brief, cancel := context.WithTimeout(ctx, replaceWait)
 	defer cancel()
-	if _, err := h.Wait(brief); err != nil && !errors.Is(err, backend.ErrNotFound) {
-		return "", errors.Join(ctx.Err(), fmt.Errorf("run %s is still ending: %w", run, backend.ErrConflict))
+	switch _, err := h.Wait(brief); {
+	case err == nil || errors.Is(err, backend.ErrNotFound):
+	case ctx.Err() == nil && brief.Err() != nil:
+		return "", fmt.Errorf("run %s is still ending: %w", run, backend.ErrConflict)
+	default:
+		return "", err
 	}
 	view, err := u.engine.Placement(next.Placement).View(ctx)
 	if err != nil {
@@ -138,8 +144,8 @@ func (u updates) replace(ctx context.Context, run string, next fleet.RunSpec) (v
 }
 
 // replaceWait is how long a round waits for the end of an update that it replaces. Usually that
-// takes milliseconds.
-const replaceWait = 2 * time.Second
+// takes milliseconds. If it takes longer, the end of the run starts another round.
+const replaceWait = 300 * time.Millisecond
 
 // sameClusters reports whether the picked clusters have the UIDs of the plan, so that none was
 // registered again under the same name since.
