@@ -126,9 +126,9 @@ func TestASuspendedStepThatDoesNotTimeOut(t *testing.T) {
 	})
 	t.Run("a deploy step that waits to begin", func(t *testing.T) { // its timeout begins with its first cluster
 		t.Parallel()
-		s := suspendScene(t, "\n    steps:\n    - {name: hold, type: deploy, timeout: 1s, properties: {auto: false, policies: [one]}}\n"+next)
+		s := suspendScene(t, "\n    steps:\n    - {name: hold, type: deploy, timeout: 8s, properties: {auto: false, policies: [one]}}\n"+next)
 		s.ends(cli.ExitUnsuccessful, "run app", "workflowSuspending", "", "", "hold suspending")
-		time.Sleep(2 * time.Second)
+		time.Sleep(9 * time.Second) // longer than the timeout, which must be enough for the step on a busy machine
 		s.ends(cli.ExitUnsuccessful, "run app", "workflowSuspending", "", "", "hold suspending")
 		s.ends(cli.ExitDone, "run app --resume", "running", "red", "red", "hold succeeded", "next succeeded")
 	})
