@@ -266,9 +266,8 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 			continue
 		}
 		for _, cl := range r.clusters { // for a deleted run, perhaps only the plan is known
-			if cl.Index != None && (cl.Got != Untouched || got.Of(cl.Cluster).Attempted == cl.Index && r.started) {
-				attempt(cl.Cluster, cl.Index)
-			} else if cl.Index != None && got.Of(cl.Cluster).Attempted == cl.Index {
+			h := got.Of(cl.Cluster)
+			if cl.Index != None && (cl.Got != Untouched || h.Attempted == cl.Index && h.Unproven) {
 				attempt(cl.Cluster, cl.Index)
 			}
 		}
