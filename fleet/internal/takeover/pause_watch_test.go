@@ -71,6 +71,8 @@ type fences struct {
 	// taken is the highest epoch of any client that took a run, by run: an ended run may still have
 	// something to finish while the next run is led.
 	taken map[string]int64
+	// placement is the last accepted record of the placement without the marks of collections.
+	placement map[string]any
 	// seen is the highest accepted epoch of a record, of the ledger of a cluster or of an object.
 	seen map[string]int64
 	// has holds the objects, changes counts their changes in this run.
@@ -133,12 +135,28 @@ func (f *fences) raise(w Write, at string, epoch int64) {
 }
 
 // led checks a write of the placement's record: its client must request an epoch to take a run, or
-// have a run that no engine took since.
+// have a run that no engine took since. A collection of garbage after the end of a run may be
+// marked by any client, because it searches the revision that it replaces: a client that is stopped
+// before it collects does so when it wakes up.
 func (f *fences) led(w Write, asked int64) {
-	if w.Epoch() == f.seen[w.Key] && !slices.Contains(slices.Collect(maps.Values(f.taken)), asked) {
+	collects := f.collects(w)
+	if w.Epoch() == f.seen[w.Key] && !collects && !slices.Contains(slices.Collect(maps.Values(f.taken)), asked) {
 		f.problem(w, "asked for under epoch %d, and the runs are those of epochs %v", asked, f.taken)
 	}
 	f.raise(w, w.Key, w.Epoch())
+}
+
+// collects reports whether a write changes nothing of the placement's record but the marks of
+// collections.
+func (f *fences) collects(w Write) bool {
+	var now map[string]any
+	_ = json.Unmarshal(w.Value, &now)
+	for _, mark := range []string{"gcGeneration", "retired"} {
+		delete(now, mark)
+	}
+	before := f.placement
+	f.placement = now
+	return reflect.DeepEqual(before, now)
 }
 
 // object checks a write of an object: its client must be the newest leader that the object or the
