@@ -73,8 +73,8 @@ func heldBefore() Bindings {
 }
 
 // A cluster that a run began and skipped may have parts of its snapshot although nothing was
-// reported as sent: a superseded run skips a cluster whose apply is under way. A cluster that was
-// skipped before the run began it has what it had.
+// reported as sent: a superseded run skips a cluster whose apply is under way. The binding
+// of a cluster that the run never began does not change.
 func TestASkippedClusterMayHaveParts(t *testing.T) {
 	plan := heldPlan(t)
 	r := heldRun(plan)

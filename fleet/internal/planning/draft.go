@@ -232,7 +232,7 @@ func (pl *Planner) unproven(ctx context.Context, rec *record.Placement, s *stage
 		if rec.Runs[i].Ended != "" {
 			continue
 		}
-		s, err := pl.state.Status(ctx, rec.Runs[i].Name)
+		run, err := pl.state.Status(ctx, rec.Runs[i].Name)
 		switch {
 		case state.IsNotFound(err):
 			continue // it was deleted in between
@@ -244,9 +244,9 @@ func (pl *Planner) unproven(ctx context.Context, rec *record.Placement, s *stage
 		case err != nil:
 			return nil, err
 		}
-		for pos, state := range s.Run.States(s.Plan) {
-			if state == stages.Running || state != stages.Completed && s.Run.MayHaveChanged(pos, state) {
-				changing[s.Plan.Clusters[pos].Name] = true
+		for pos, now := range run.Run.States(run.Plan) {
+			if now == stages.Running || now != stages.Completed && run.Run.MayHaveChanged(pos, now) {
+				changing[run.Plan.Clusters[pos].Name] = true
 			}
 		}
 	}

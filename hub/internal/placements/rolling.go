@@ -71,7 +71,7 @@ func (r *Reconciler) startRollingUpdate(
 	return true, err
 }
 
-// updates compares rolling updates with what a placement asks for, and ends them.
+// updates reports whether a rolling update matches its placement, and ends updates.
 type updates struct {
 	engine    *fleet.Engine
 	inventory backend.Inventory
