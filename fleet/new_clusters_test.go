@@ -131,3 +131,41 @@ func TestUnprovenClustersAreThoseThatRunsLeft(t *testing.T) {
 		create("last", 1, "member1 member2 member3")
 	})
 }
+
+// While an unproven cluster cannot be reached, its slot is kept: no other cluster is changed.
+func TestAnUnreachableUnprovenClusterKeepsItsSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(*fleet.Placement) {})
+		w.capture(e, "v0")
+		defer running(t, e)()
+		must(e.CreateRun(t.Context(), unprovenFirst("complete", 0)))(t)
+		endOf(t, e, "complete")
+		w.capture(e, "v1")
+		w.fleet.Cluster("member1").Refuse(func(*unstructured.Unstructured) error { return errors.New("not admitted") })
+		must(e.CreateRun(t.Context(), unprovenFirst("stuck", 1)))(t)
+		quiet()
+		w.fleet.SetDown("member1", true)
+		w.capture(e, "v2")
+		if err := e.Run("stuck").Command(t.Context(), stages.Command{Verb: stages.Abort}); err != nil {
+			t.Fatal(err)
+		}
+		endOf(t, e, "stuck")
+		must(e.CreateRun(t.Context(), unprovenFirst("next", 2)))(t)
+		quiet()
+		if got := w.value("member2"); got != "v0" {
+			t.Errorf("member2 holds %q while member1, which may be unavailable, cannot be reached", got)
+		}
+		x, err := e.Run("next").Explain(t.Context(), "member2")
+		if err != nil || !strings.Contains(x.Reason, "keeps 1 of its slots") {
+			t.Errorf("the reason of member2 is %q, %v", x.Reason, err)
+		}
+		w.fleet.SetDown("member1", false)
+		w.fleet.Cluster("member1").Refuse(nil)
+		if s := endOf(t, e, "next"); s.Run.State != stages.Completed {
+			t.Fatalf("next is %s: %s", s.Run.State, s.Run.Reason)
+		}
+		if got := w.value("member2"); got != "v2" {
+			t.Errorf("member2 holds %q at the end", got)
+		}
+	})
+}

@@ -295,10 +295,10 @@
 //     that are not available yet against maxUnavailable. If an update replaces another one, the
 //     hub ends the other one first, with an abort by slipway-hub in its history. The new update
 //     begins with the clusters that the old one changed and did not prove to be available, and
-//     changes no other cluster while maxUnavailable of them are left. It does not count unreachable
-//     clusters. If the new update cannot be planned, for example because an override fails, the old
-//     one continues. KubeFleet updates the failed clusters first. It also counts unreachable
-//     clusters, and clusters that became unavailable after their update.
+//     changes no other cluster while maxUnavailable of them are left, also if they cannot be
+//     reached. If the new update cannot be planned, for example because an override fails, the old
+//     one continues. KubeFleet updates the failed clusters first. It also counts clusters that
+//     became unavailable after their update.
 //   - A PersistentVolumeClaim that is Pending is not available, even if it waits for its first
 //     consumer; KubeFleet does not track it.
 //   - A ClusterResourceOverride whose selector has the scope NamespaceOnly or

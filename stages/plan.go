@@ -93,6 +93,8 @@ type PlannedGroup struct {
 	Name  string `json:"name,omitempty"`
 	First int    `json:"first"`
 	Len   int    `json:"len"`
+	// Unproven is the number of its first clusters that are unproven, see [Group].UnprovenFirst.
+	Unproven int `json:"unproven,omitempty"`
 	// New reports whether its clusters had nothing of the placement when the plan was made.
 	New bool `json:"new,omitempty"`
 	// MaxConcurrency is at least 1; MaxFailures as in PlannedStage.

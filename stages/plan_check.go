@@ -142,6 +142,9 @@ func checkGroup(st *PlannedStage, g *PlannedGroup) error {
 	if g.Name == "" && (len(g.Gates) > 0 || g.Strict || g.New) || st.Remove && (len(g.Gates) > 0 || g.Strict || st.Strict) {
 		return errors.New("gates, a strict budget or new clusters are impossible here")
 	}
+	if g.Unproven < 0 || g.Unproven > g.Len || g.New && g.Unproven > 0 {
+		return fmt.Errorf("%d unproven clusters of %d are impossible", g.Unproven, g.Len)
+	}
 	if g.Strict && g.MaxFailures < 1 && g.Len > 0 {
 		return fmt.Errorf("a strict maxFailures of %d is impossible", g.MaxFailures)
 	}

@@ -178,9 +178,9 @@ type Group struct {
 	// UnprovenFirst makes the group begin with its unproven clusters, see [Target].Unproven,
 	// whatever the order of the others. A run that replaces another one then changes no further
 	// cluster before the clusters that the other run left are in flight or proven, so that
-	// MaxConcurrency bounds the clusters that both runs together may have made unavailable. As in
-	// every run, a cluster that cannot be reached, is outside its windows or has a full domain
-	// does not hold back the next one.
+	// MaxConcurrency bounds the clusters that both runs together may have made unavailable. A slot
+	// is kept for each of them that cannot be reached, is outside its windows or has a full domain.
+	// A skipped or failed one gives up its slot.
 	UnprovenFirst bool `json:"unprovenFirst,omitempty"`
 	// SortKey is the stage's when empty.
 	SortKey string `json:"sortingLabelKey,omitempty"`

@@ -95,8 +95,8 @@ const newAtOnce = 1000
 // for an update that is stuck, and does not delay updates.
 //
 // The update begins with the clusters that an earlier run changed and did not prove to be healthy,
-// because they may be unavailable. While MaxUnavailable of them are, no other cluster is changed.
-// An unreachable cluster is not counted.
+// because they may be unavailable. While MaxUnavailable of them are, no other cluster is changed,
+// also if they cannot be reached. A cluster that becomes unavailable by itself is not counted.
 //
 // KubeFleet waits UnavailablePeriod only for objects whose availability it does not track. Here a
 // healthy cluster waits that long if items contain such an object. Workloads have a status and data

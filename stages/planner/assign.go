@@ -31,6 +31,8 @@ type part struct {
 	unsorted, without []int
 	// rank is the place of each cluster that is picked by name; nil if none is.
 	rank map[string]int
+	// unproven is the number of the first entries that are unproven, if the group begins with them.
+	unproven int
 }
 
 // entry is a cluster of a part, with the key that orders it there.
@@ -221,7 +223,7 @@ func (b *planner) orderPart(st *openStage, part *part) {
 		proven := slices.Clone(part.entries)
 		proven = slices.DeleteFunc(proven, func(e entry) bool { return b.clusters[e.cluster].isUnproven })
 		unproven := slices.DeleteFunc(part.entries, func(e entry) bool { return !b.clusters[e.cluster].isUnproven })
-		part.entries = append(unproven, proven...)
+		part.entries, part.unproven = append(unproven, proven...), len(unproven)
 	}
 }
 

@@ -40,7 +40,7 @@ func (b *planner) resolveStage(st *openStage) {
 		part := &st.parts[i]
 		n := len(part.entries)
 		out.Groups = append(out.Groups, stages.PlannedGroup{
-			Name: part.group.Name, First: len(b.plan.Clusters), Len: n, New: part.group.New,
+			Name: part.group.Name, First: len(b.plan.Clusters), Len: n, Unproven: part.unproven, New: part.group.New,
 			MaxConcurrency: values.ResolveConcurrency(part.group.MaxConcurrency, n, 1),
 			MaxFailures:    values.ResolveFailures(part.group.MaxFailures, n, -1),
 			Strict:         part.group.StrictFailures,

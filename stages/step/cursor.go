@@ -26,10 +26,49 @@ type cursor struct {
 	gr *runstate.GroupRun
 	// cells are the cells of the group; nil if the stage has no failure domains.
 	cells []stages.CellMembers
+	// end is the position before which clusters may start.
+	end int
 }
 
 func (d *draft) cursor(g *stages.PlannedGroup, gr *runstate.GroupRun) cursor {
-	return cursor{d: d, g: g, gr: gr, cells: d.cellsOf(g)}
+	return cursor{d: d, g: g, gr: gr, cells: d.cellsOf(g), end: g.First + g.Len}
+}
+
+// has reports whether the cluster at pos is one of the group that may start.
+func (c *cursor) has(pos int) bool { return pos >= c.g.First && pos < c.end }
+
+// unproven returns the number of unproven clusters of the group that are neither in flight nor have
+// ended.
+func (c *cursor) unproven() (n int) {
+	if c.g.Unproven == 0 {
+		return 0
+	}
+	end, next := c.g.First+c.g.Unproven, c.g.First+c.gr.Next
+	for i := range c.cells {
+		for _, pos := range c.cells[i].Positions[c.gr.Cells[i]:] {
+			if int(pos) < end && runstate.UnsuccessfulAt(c.d.r.form.Unsuccessful, int(pos)) == nil {
+				n++
+			}
+		}
+	}
+	if c.cells == nil && next < end {
+		n = end - next
+		for _, e := range c.d.r.form.Unsuccessful {
+			if e.First >= end {
+				break
+			}
+			n -= max(0, min(e.Last+1, end)-max(e.First, next))
+		}
+	}
+	for _, r := range c.gr.Deferred {
+		n += max(0, min(r.Last+1, end)-r.First)
+	}
+	for i := range c.d.r.form.Waiting {
+		if pos := c.d.r.form.Waiting[i].Pos; pos >= c.g.First && pos < end {
+			n++
+		}
+	}
+	return n
 }
 
 // passSkipped moves the cursor over clusters that must not be started.
@@ -86,7 +125,7 @@ func (c *cursor) head() (first, cell int) {
 	case c.gr.Next >= c.g.Len:
 		return -1, 0
 	case c.cells == nil:
-		return c.g.First + c.gr.Next, 0
+		return c.before(c.g.First + c.gr.Next), 0
 	}
 	first, load := -1, c.d.load()
 	for i := range c.cells {
@@ -95,7 +134,15 @@ func (c *cursor) head() (first, cell int) {
 			first, cell = int(m.Positions[next]), i
 		}
 	}
-	return first, cell
+	return c.before(first), cell
+}
+
+// before returns pos if it is before the end, otherwise -1.
+func (c *cursor) before(pos int) int {
+	if pos >= c.end {
+		return -1
+	}
+	return pos
 }
 
 // startable returns the first cluster of a deferred range whose domains have room; -1 if there is
@@ -103,12 +150,12 @@ func (c *cursor) head() (first, cell int) {
 func (c *cursor) startable(r runstate.Deferred, whole bool) int {
 	switch {
 	case c.cells == nil:
-		return r.First
+		return c.before(r.First)
 	case whole:
 		if c.d.load().full(c.d.p.Clusters[r.First].Cell) != nil {
 			return -1
 		}
-		return r.First
+		return c.before(r.First)
 	}
 	first, load := -1, c.d.load()
 	for i := range c.cells {
@@ -118,7 +165,7 @@ func (c *cursor) startable(r runstate.Deferred, whole bool) int {
 			first = int(m.Positions[next])
 		}
 	}
-	return first
+	return c.before(first)
 }
 
 // cellsOf returns the cells of a group of the current stage, or nil if the stage has no failure

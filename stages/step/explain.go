@@ -293,6 +293,9 @@ func notStarted(p *stages.Plan, r *Run, pos int) string {
 	if d := reading(p, r).load().full(p.Clusters[pos].Cell); d != nil {
 		return fmt.Sprintf("its failure domain is full: %d of %d clusters of %s may be in flight, and are", d.MaxConcurrency, d.Clusters, d)
 	}
+	if n := (&starter{draft: reading(p, r)}).keptFrom(pos); n > 0 {
+		return fmt.Sprintf("its group keeps %d of its slots for clusters that an earlier run changed and did not prove", n)
+	}
 	if r.form.Capped {
 		return "cap " + p.Strategy.Cap + ", which several runs share, is used up"
 	}

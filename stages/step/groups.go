@@ -57,7 +57,7 @@ func (c course) groupEnded(run *runstate.StageRun, g *stages.PlannedGroup, gr *r
 	gs := c.groupGates(run, g, gr)
 	if gr.Completed+gr.Failed == 0 && !g.Pause {
 		gs.skipOpen()
-	} else if !open && runstate.WaitsAfter(g, gr) || open && !gs.pass(approval.After) {
+	} else if !open && !gs.skip && runstate.WaitsAfter(g, gr) || open && !gs.pass(approval.After) {
 		return false
 	}
 	gr.Ended, gr.Deadline = c.now, 0

@@ -87,7 +87,7 @@ func (c *checker) inTurn(pos int) {
 	g := c.p.Stages[stage].Groups[group]
 	for other := g.First; other < g.First+g.Len; other++ {
 		m, w := &c.members[other], c.window(other)
-		if other == pos || !w.Open || m.state != stages.NotStarted && !m.fresh || c.fullDomain(other) != "" {
+		if other == pos || !w.Open || m.state != stages.NotStarted && !m.fresh || c.fullDomain(other) != "" || c.kept(other) {
 			continue
 		}
 		before := other < pos
@@ -146,6 +146,9 @@ func (c *checker) idle(g stages.PlannedGroup) {
 		return
 	}
 	for pos := g.First; pos < g.First+g.Len; pos++ {
+		if c.kept(pos) {
+			continue
+		}
 		m, w := &c.members[pos], c.window(pos)
 		again := m.state == stages.Pending && !m.fresh && m.tries == 0
 		switch {
@@ -195,7 +198,7 @@ func (c *checker) windowAlarms(due func(string, stages.Instant)) {
 		held := len(c.between(stage, i, approval.Before)) > 0
 		for pos := g.First; !held && c.room(stage, i) > 0 && c.spare() > 0 && pos < g.First+g.Len; pos++ {
 			m := &c.members[pos]
-			if c.fullDomain(pos) != "" {
+			if c.fullDomain(pos) != "" || c.kept(pos) {
 				continue
 			}
 			if w := c.window(pos); m.state == stages.NotStarted || m.fresh || m.state == stages.Pending && m.window {

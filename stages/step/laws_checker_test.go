@@ -312,25 +312,48 @@ func (c *checker) again(ready *Ready, in stages.Input, do machine) {
 // room returns how many more clusters a stage and its group may have in flight.
 func (c *checker) room(stage, group int) int {
 	st := &c.p.Stages[stage]
-	all, own := 0, 0
-	for i := range st.Groups {
-		for pos := st.Groups[i].First; pos < st.Groups[i].First+st.Groups[i].Len; pos++ {
-			if c.members[pos].state == stages.Running && !c.members[pos].silent {
-				all++
-				if i == group {
-					own++
-				}
-			}
-		}
+	all := 0
+	for _, g := range st.Groups {
+		all += c.flyingOf(g)
 	}
-	room := min(limit(st.Groups[group].MaxConcurrency)-own, limit(st.MaxConcurrency)-all)
-	if g := st.Groups[group]; g.Strict {
-		room = min(room, g.MaxFailures-c.count(g, stages.Failed)-own)
-	}
+	room := min(c.groupRoom(st.Groups[group]), limit(st.MaxConcurrency)-all)
 	if st.Strict {
 		room = min(room, st.MaxFailures-c.failed(stage)-all)
 	}
 	return room
+}
+
+// flyingOf counts the clusters of a group that are in flight.
+func (c *checker) flyingOf(g stages.PlannedGroup) (n int) {
+	for pos := g.First; pos < g.First+g.Len; pos++ {
+		if c.members[pos].state == stages.Running && !c.members[pos].silent {
+			n++
+		}
+	}
+	return n
+}
+
+// groupRoom returns how many more clusters a group may have in flight, whatever its stage allows.
+func (c *checker) groupRoom(g stages.PlannedGroup) int {
+	n := c.flyingOf(g)
+	room := limit(g.MaxConcurrency) - n
+	if g.Strict {
+		room = min(room, g.MaxFailures-c.count(g, stages.Failed)-n)
+	}
+	return room
+}
+
+// kept reports whether the group of a cluster keeps all of its slots for unproven clusters, and the
+// cluster is not one of them.
+func (c *checker) kept(pos int) bool {
+	stage, group := c.p.StageOf(pos)
+	g := c.p.Stages[stage].Groups[group]
+	if g.Unproven == 0 || pos < g.First+g.Unproven {
+		return false
+	}
+	unproven := g
+	unproven.Len = g.Unproven
+	return c.groupRoom(g) <= c.count(unproven, stages.NotStarted)+c.count(unproven, stages.Pending)
 }
 
 // failed counts the clusters of a stage that have failed.

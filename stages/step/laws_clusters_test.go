@@ -80,6 +80,8 @@ func (c *checker) started(pos int, e *stages.Event) {
 		c.fail("5", "%s started over the budget", e.Cluster)
 	case c.room(stage, group) < 1:
 		c.fail("2", "%s started over the cap", e.Cluster)
+	case c.kept(pos):
+		c.fail("2", "%s started in the slot of an unproven cluster", e.Cluster)
 	case c.spare() < 1:
 		c.fail("2", "%s started over the cap that runs share", e.Cluster)
 	case c.fullDomain(pos) != "":

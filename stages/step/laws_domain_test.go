@@ -142,6 +142,12 @@ func domainMutants() []mutant {
 				panic(err)
 			}
 		}),
+		onPlan("keeps no slot for unproven clusters", "2", eachGroup(func(g *stages.PlannedGroup) { g.Unproven = 0 })),
+		onPlan("keeps a slot for a proven cluster", "6", eachGroup(func(g *stages.PlannedGroup) {
+			if g.Unproven > 0 {
+				g.Unproven = min(g.Len, g.Unproven+1)
+			}
+		})),
 		onInput("has one slot too many", "2", func(_ *stages.Plan, _ Run, in *stages.Input) { in.Slots++ }),
 		onInput("has one slot too few", "6", func(_ *stages.Plan, _ Run, in *stages.Input) { in.Slots-- }),
 		onOutput("wants one too many", "2", func(p *stages.Plan, _ Run, _ stages.Input, out *Ready) {

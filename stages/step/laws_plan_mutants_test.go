@@ -8,6 +8,14 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
+func eachGroup(do func(*stages.PlannedGroup)) func(*stages.Plan) {
+	return eachStage(func(st *stages.PlannedStage) {
+		for i := range st.Groups {
+			do(&st.Groups[i])
+		}
+	})
+}
+
 func eachStage(do func(*stages.PlannedStage)) func(*stages.Plan) {
 	return func(p *stages.Plan) {
 		for i := range p.Stages {

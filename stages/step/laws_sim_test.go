@@ -90,7 +90,7 @@ func (d *dice) plan() (*stages.Plan, error) {
 		ProgressDeadline: metav1.Duration{Duration: d.duration(0, 0, 2*time.Minute)},
 		MinHealthy:       metav1.Duration{Duration: d.duration(0, 0, time.Minute)},
 	}
-	t := stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}, New: map[string]bool{}, Part: true}
+	t := stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}, New: map[string]bool{}, Unproven: map[string]bool{}, Part: true}
 	var fleet []placement.Cluster
 	for i := range 1 + d.n(3) {
 		st := d.stage(i)
@@ -99,6 +99,9 @@ func (d *dice) plan() (*stages.Plan, error) {
 				name := fmt.Sprintf("m%d", len(fleet))
 				if g == 0 && len(st.Groups) > 0 && st.Groups[0].New {
 					t.New[name] = true
+				}
+				if len(st.Groups) > 0 && st.Groups[g].UnprovenFirst && d.n(2) == 1 {
+					t.Unproven[name] = true
 				}
 				fleet = append(fleet, placement.Cluster{Name: name, UID: "u" + name, Labels: d.place(map[string]string{"s": strconv.Itoa(i), "g": strconv.Itoa(g)})})
 				if d.one(4) {
@@ -142,6 +145,9 @@ func (d *dice) stage(i int) stages.Stage {
 	}
 	if d.divided {
 		d.divide(&st)
+		for g := range st.Groups {
+			st.Groups[g].UnprovenFirst = !st.Groups[g].New && d.n(2) == 1
+		}
 	}
 	return st
 }

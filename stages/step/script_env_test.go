@@ -143,7 +143,7 @@ func (w *scriptEnv) setStrategy(input string) string {
 	return ""
 }
 
-// makePlan makes a plan from index=, default=, remove=a,b, and cluster=revision pairs.
+// makePlan makes a plan from index=, default=, remove=a,b, unproven=a,b, and cluster=revision pairs.
 func (w *scriptEnv) makePlan(a scriptArgs) string {
 	index, _ := strconv.Atoi(a.get("index", "0"))
 	rev := a.get("default", fmt.Sprintf("r%d", index))
@@ -151,6 +151,12 @@ func (w *scriptEnv) makePlan(a scriptArgs) string {
 	for _, c := range w.clusters {
 		if own, ok := a.named[c.Name]; ok {
 			t.Revision[c.Name] = own
+		}
+	}
+	if names := a.get("unproven", ""); names != "" {
+		t.Unproven = map[string]bool{}
+		for name := range strings.SplitSeq(names, ",") {
+			t.Unproven[name] = true
 		}
 	}
 	if names := a.get("remove", ""); names != "" {

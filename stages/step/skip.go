@@ -34,7 +34,8 @@ func (s skipping) cluster(pos int) {
 		d.dropRetry(i)
 	case d.undefer(pos):
 	case d.retryable(pos):
-		e.Attempts, e.Sent = runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos).Attempts, true
+		failed := runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos)
+		e.Attempts, e.Sent, e.Gone = failed.Attempts, true, failed.Gone
 		d.removeUnsuccessful(pos)
 		_, g := d.groupOf(pos)
 		g.Failed--

@@ -18,7 +18,8 @@ type starter struct {
 	capEnds stages.Instant
 }
 
-// fill starts clusters while every cap allows, one from each group in turn.
+// fill starts clusters while every cap allows, one from each group in turn. It keeps a slot for each
+// unproven cluster of a group that is still to come.
 func (s *starter) fill(st *stages.PlannedStage, run *runstate.StageRun) {
 	room, own := s.room(st, run)
 	room = min(room, s.spare())
@@ -31,6 +32,9 @@ func (s *starter) fill(st *stages.PlannedStage, run *runstate.StageRun) {
 			g, gr := &st.Groups[i], &run.Groups[i]
 			c := s.cursor(g, gr)
 			c.passSkipped()
+			if own[i] <= c.unproven() {
+				c.end = g.First + g.Unproven
+			}
 			if room > 0 && own[i] > 0 && gr.Admits(g, run) && s.startNext(c) {
 				own[i]--
 				room--
@@ -71,11 +75,28 @@ func (s *starter) room(st *stages.PlannedStage, run *runstate.StageRun) (int, []
 	return room, own
 }
 
+// keptFrom returns the number of slots that the group of the cluster at pos keeps for its unproven
+// clusters; 0 if the cluster may start nevertheless.
+func (s *starter) keptFrom(pos int) int {
+	st, run, ok := s.stage()
+	stage, group := s.p.StageOf(pos)
+	if !ok || stage != s.r.form.Stage {
+		return 0
+	}
+	g := &st.Groups[group]
+	c := s.cursor(g, &run.Groups[group])
+	_, own := s.room(st, run)
+	if n := c.unproven(); pos >= g.First+g.Unproven && own[group] <= n {
+		return n
+	}
+	return 0
+}
+
 // startNext starts a cluster of a group: a retry that is due, the next new cluster, or an unreached
 // cluster that is due. Unreached clusters come last, so that they never keep the others from their
 // turn.
 func (s *starter) startNext(c cursor) bool {
-	if i := s.due(c.g, false); i >= 0 {
+	if i := s.due(c, false); i >= 0 {
 		s.startAgain(i)
 		return true
 	}
@@ -83,19 +104,19 @@ func (s *starter) startNext(c cursor) bool {
 		s.launch(runstate.InFlight{Pos: pos, Attempt: 1, Started: s.now})
 		return true
 	}
-	if i := s.due(c.g, true); i >= 0 {
+	if i := s.due(c, true); i >= 0 {
 		s.startAgain(i)
 		return true
 	}
 	return false
 }
 
-// due returns the index in Waiting of a cluster of g that must be started now, or -1. It looks only
-// at unreached clusters or only at the others.
-func (s *starter) due(g *stages.PlannedGroup, unreached bool) int {
+// due returns the index in Waiting of a cluster before the end of c that must be started now, or -1.
+// It looks only at unreached clusters or only at the others.
+func (s *starter) due(c cursor, unreached bool) int {
 	load := s.load()
 	for i := range s.r.form.Waiting {
-		if y := &s.r.form.Waiting[i]; (y.Tries > 0) == unreached && g.Has(y.Pos) && load.full(s.p.Clusters[y.Pos].Cell) == nil && s.mayStart(y) {
+		if y := &s.r.form.Waiting[i]; (y.Tries > 0) == unreached && c.has(y.Pos) && load.full(s.p.Clusters[y.Pos].Cell) == nil && s.mayStart(y) {
 			return i
 		}
 	}
@@ -108,11 +129,14 @@ func (s *starter) dueUnreached(pos int) int {
 	if _, run, ok := s.stage(); s.spare() < 0 || !ok || blockingChecks(run) != "" {
 		return -1
 	}
-	g, _ := s.groupOf(pos)
+	c := s.cursor(s.groupOf(pos))
+	if end := c.g.First + c.g.Unproven; pos < end {
+		c.end = end
+	}
 	load, cell := s.load(), s.p.Clusters[pos].Cell
 	load.count(cell, -1)
 	defer load.count(cell, 1)
-	return s.due(g, true)
+	return s.due(c, true)
 }
 
 // startAgain starts the cluster at index i of Waiting. The time that it was Pending counts only in

@@ -284,7 +284,8 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 	for _, now := range s.Runs { // the clusters of admitted and retried runs have bindings from now on
 		old, known := before.Run(now.UID)
 		r := c.record(now.UID)
-		if r == nil || known && (now.Restart == old.Restart || r.noPages) {
+		retried := now.Restart != old.Restart || old.Ended != "" && now.Ended == ""
+		if r == nil || known && (!retried || r.noPages) {
 			continue
 		}
 		for _, cl := range c.planned(now.UID) {
@@ -328,7 +329,12 @@ func (c *checker) isPlanned(before *State, cluster string, but *record) bool {
 		if old, known := before.Run(e.UID); known && old.Ended != "" {
 			continue // this input retries it
 		}
-		if e.UID != but.UID && (c.w.runs[e.Run] == nil || c.w.runs[e.Run].noPages || slices.Contains(c.planned(e.UID), cluster)) {
+		r, plan := c.w.runs[e.Run], c.w.plans[e.UID]
+		updates := func(cl Reached) bool { return cl.Cluster == cluster && cl.Index != None }
+		switch {
+		case e.UID == but.UID:
+		case r == nil && plan != nil && !slices.ContainsFunc(plan, updates): // the plan is known without the record
+		case r == nil, r.noPages, slices.Contains(c.planned(e.UID), cluster):
 			return true
 		}
 	}

@@ -133,7 +133,7 @@ func (b *inverter) stage(from *stages.PlannedStage, name string, here map[int]bo
 				b.plan.Clusters = append(b.plan.Clusters, b.cluster(pos))
 			}
 		}
-		g.First, g.Len, g.New, g.Gates, g.After, g.Flow = at, len(b.plan.Clusters)-at, false, nil, nil, stages.Flow{Timeout: g.Timeout}
+		g.First, g.Len, g.Unproven, g.New, g.Gates, g.After, g.Flow = at, len(b.plan.Clusters)-at, 0, false, nil, nil, stages.Flow{Timeout: g.Timeout}
 		if g.Len > 0 {
 			out.Groups, places = append(out.Groups, g), append(places, i)
 		}
