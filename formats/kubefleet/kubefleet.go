@@ -1,8 +1,8 @@
 // Package kubefleet reads KubeFleet's YAML files, and objects of an API server, and converts them
 // to Slipway's types.
 //
-// [Read] reads the documents of a placement with staged update runs, in the form in which they are
-// applied to a hub cluster:
+// [Read] and [ReadAll] read the documents of a placement with staged update runs, in the form in
+// which they are applied to a hub cluster:
 //
 //	ClusterResourcePlacement      fleet.Placement and Rollout
 //	ResourcePlacement             the same, in a namespace
@@ -16,6 +16,9 @@
 //	ClusterResourceEnvelope       *unstructured.Unstructured
 //	ResourceEnvelope              the same, in a namespace
 //	everything else               the same
+//
+// The other kinds of the Fleet API are refused: only a hub reads answers to approval requests,
+// evictions and disruption budgets, and it writes snapshots, bindings and requests itself.
 //
 // Read is strict: an unknown field, or a field that asks for something that Slipway does not
 // support yet, is an error with its line. It ignores only data that requests nothing: status,
@@ -74,7 +77,26 @@ type Documents struct {
 	Overrides  []Override
 	// Objects are the documents of all other kinds, unchanged.
 	Objects []*unstructured.Unstructured
+
+	places map[string]Place
 }
+
+// Place is the line on which a document begins, counted from 1.
+type Place struct {
+	File string
+	Line int
+}
+
+// String returns file:line.
+func (p Place) String() string { return fmt.Sprintf("%s:%d", p.File, p.Line) }
+
+// PlaceOf returns the place of the document with that kind, namespace and name. It is zero if no
+// such document was read.
+func (d Documents) PlaceOf(kind, namespace, name string) Place {
+	return d.places[placeKey(kind, namespace, name)]
+}
+
+func placeKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
 // State is the requested state of a [Run].
 type State string

@@ -25,18 +25,31 @@ const (
 // The error is a [Problems] with all problems of all documents, or the error of r. A document with
 // a problem is left out; the others are returned with the error. Problems repeat names and the
 // values of fields of KubeFleet's kinds, but no contents of other objects.
-func Read(r io.Reader, name string) (Documents, error) {
-	docs, err := yamldoc.Read(r, name)
-	if err != nil {
-		return Documents{}, err
-	}
-	rd := &reader{seen: map[string]int{}}
-	for d := range docs {
-		if d.IsEmpty() {
-			rd.problems.Include(&d.Report)
-			continue
+func Read(r io.Reader, name string) (Documents, error) { return ReadAll(Input{name, r}) }
+
+// Input is one of the inputs of [ReadAll].
+type Input struct {
+	// Name identifies the input in errors.
+	Name string
+	Text io.Reader
+}
+
+// ReadAll reads several inputs as [Read] reads one. Documents may refer to documents of other
+// inputs, and a document may occur only once in all of them.
+func ReadAll(inputs ...Input) (Documents, error) {
+	rd := &reader{out: Documents{places: map[string]Place{}}, seen: map[string]Place{}}
+	for _, in := range inputs {
+		docs, err := yamldoc.Read(in.Text, in.Name)
+		if err != nil {
+			return Documents{}, err
 		}
-		rd.root(d)
+		for d := range docs {
+			if d.IsEmpty() {
+				rd.problems.Include(&d.Report)
+				continue
+			}
+			rd.root(d)
+		}
 	}
 	rd.out.Placements = link(rd.out.Placements, rd.out.Overrides)
 	return rd.out, asError(&rd.problems)
@@ -46,8 +59,8 @@ func Read(r io.Reader, name string) (Documents, error) {
 type reader struct {
 	out      Documents
 	problems yamldoc.Report
-	// seen maps the identity of each document to its line.
-	seen map[string]int
+	// seen maps the identity of each document to its place.
+	seen map[string]Place
 }
 
 // root reads a document, or the items of a List.
@@ -103,14 +116,19 @@ func versions(group string) []string {
 	return []string{"v1", "v1alpha1", "v1beta1"}
 }
 
-// identify reports a document that occurs twice in the input.
+// identify reports a document that occurs twice in the inputs.
 func (r *reader) identify(d *document, group string) {
-	id := fmt.Sprintf("%q", []string{group, d.Kind, d.Namespace, d.Name})
-	if line, ok := r.seen[id]; ok && d.Name != "" {
-		d.Tell(d.Root().Line(), "metadata.name", fmt.Sprintf("is there already, in the document on line %d; names are unique in their kind", line))
+	id, at := fmt.Sprintf("%q", []string{group, d.Kind, d.Namespace, d.Name}), Place{d.File, d.Root().Line()}
+	if first, ok := r.seen[id]; ok && d.Name != "" {
+		there := fmt.Sprintf("in the document on line %d", first.Line)
+		if first.File != at.File {
+			there = "at " + first.String()
+		}
+		d.Tell(at.Line, "metadata.name", "is there already, "+there+"; names are unique in their kind")
 		return
 	}
-	r.seen[id] = d.Root().Line()
+	r.seen[id] = at
+	r.out.places[placeKey(d.Kind, d.Namespace, d.Name)] = at
 }
 
 // fleetKind reads a document of one of KubeFleet's kinds.
@@ -131,8 +149,22 @@ func (r *reader) fleetKind(d *document, group string) {
 	case clusterGroup + "/MemberCluster":
 		take(d, &r.out.Clusters, readCluster(d))
 	default:
-		d.Root().Place("kind").Fail("this kind is not read; leave the document out")
+		d.Root().Place("kind").Fail("%s", notRead(d.Kind))
 	}
+}
+
+// notRead explains why a kind of the Fleet API is not read.
+func notRead(kind string) string {
+	switch kind {
+	case "ClusterApprovalRequest", "ApprovalRequest":
+		return "only a hub reads the answer to a request from its object; a run of another store is answered by slipway approve; leave the document out"
+	case "ClusterResourcePlacementEviction", "ClusterResourcePlacementDisruptionBudget":
+		return "only a hub carries out evictions and keeps disruption budgets; leave the document out"
+	case "ClusterSchedulingPolicySnapshot", "SchedulingPolicySnapshot", "ClusterResourceSnapshot", "ResourceSnapshot",
+		"ClusterResourceOverrideSnapshot", "ResourceOverrideSnapshot", "ClusterResourceBinding", "ResourceBinding", "ClusterResourcePlacementStatus":
+		return "this kind is not read, because a hub writes such objects itself; leave the document out"
+	}
+	return "this kind is not read; leave the document out"
 }
 
 func (r *reader) placement(d *document, namespaced bool) {

@@ -17,6 +17,7 @@ import (
 
 func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
 	p, rollout := fleet.Placement{Name: engineNameOf(d, namespaced), ApplyStrategy: defaultApplyStrategy()}, defaultRollout()
+	namespaceStatus := false
 	readObject(d, metadata{namespaced: namespaced, name: subdomain}, func(v value) {
 		v.Object(fields{
 			"resourceSelectors": func(v value) {
@@ -28,10 +29,12 @@ func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
 			"policy":               func(v value) { p.Policy = policy(v) },
 			"strategy":             func(v value) { rollout = readRollout(v, &p) },
 			"revisionHistoryLimit": func(v value) { p.HistoryLimit = v.Integer(1, 1000) },
-			// read by a hub
-			"statusReportingScope": func(v value) { yamldoc.OneOf(v, "ClusterScopeOnly", "NamespaceAccessible") },
+			"statusReportingScope": func(v value) {
+				namespaceStatus = yamldoc.OneOf(v, "ClusterScopeOnly", namespaceAccessible) == namespaceAccessible
+			},
 		}, "resourceSelectors")
 	}, "spec")
+	rollout.NamespaceStatus = namespaceStatus
 	if namespaced {
 		p.Namespace = d.Namespace
 		confine(d, p.Selectors)

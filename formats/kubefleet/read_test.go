@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -103,7 +104,7 @@ func TestReadTutorial(t *testing.T) {
 			{Name: "member3", Labels: map[string]string{"environment": "canary", "order": "1"}},
 		},
 	}
-	if diff := cmp.Diff(want, d); diff != "" {
+	if diff := cmp.Diff(want, d, cmpopts.IgnoreUnexported(kubefleet.Documents{})); diff != "" {
 		t.Errorf("documents (-want +got):\n%s", diff)
 	}
 	if len(objects) != 2 || objects[0].GetKind() != "Namespace" || objects[1].Object["data"].(map[string]any)["key"] != "value1" {
@@ -244,7 +245,7 @@ func TestReadForms(t *testing.T) {
 			}
 		})
 	}
-	if d := read(t, ""); !cmp.Equal(d, kubefleet.Documents{}) {
+	if d := read(t, ""); !cmp.Equal(d, kubefleet.Documents{}, cmpopts.IgnoreUnexported(kubefleet.Documents{})) {
 		t.Errorf("nothing was read as %+v", d)
 	}
 }
@@ -273,7 +274,7 @@ func FuzzRead(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := kubefleet.Read(strings.NewReader(text), "f")
 		again, errAgain := kubefleet.Read(strings.NewReader(text), "f")
-		if diff := cmp.Diff(d, again); diff != "" || (err == nil) != (errAgain == nil) {
+		if diff := cmp.Diff(d, again, cmp.AllowUnexported(kubefleet.Documents{})); diff != "" || (err == nil) != (errAgain == nil) {
 			t.Errorf("%v, %v (-first +second):\n%s", err, errAgain, diff)
 		}
 	})

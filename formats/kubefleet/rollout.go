@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -27,7 +28,7 @@ const (
 )
 
 // Rollout describes how the changes of a placement reach the clusters. The fields after Type are
-// for a RollingUpdate and zero otherwise, except ReportBack.
+// for a RollingUpdate and zero otherwise, except ReportBack and NamespaceStatus.
 type Rollout struct {
 	Type RolloutType
 	// MaxUnavailable is the maximum number of clusters that are updated at a time, among the
@@ -43,7 +44,30 @@ type Rollout struct {
 	// ReportBack is the destination of the status of placed objects, for every Type; empty for
 	// none.
 	ReportBack ReportBack
+	// NamespaceStatus reports whether the status is shown in the selected namespace, too:
+	// spec.statusReportingScope is NamespaceAccessible.
+	NamespaceStatus bool
 }
+
+// OnlyOnHub returns the problems of a placement that is declared to an engine without a hub: its
+// parts that only a hub carries out, by the paths of their fields.
+func (r Rollout) OnlyOnHub() (errs field.ErrorList) {
+	strategy := field.NewPath("spec", "strategy")
+	if r.Type != External {
+		errs = append(errs, field.Invalid(strategy.Child("type"), string(r.Type),
+			"only a hub rolls out each change by itself, which is the default; write External, and roll out by staged update runs"))
+	}
+	if r.ReportBack != "" {
+		errs = append(errs, field.Invalid(strategy.Child("reportBackStrategy", "destination"), string(r.ReportBack), "only a hub copies the status of objects back; leave reportBackStrategy out"))
+	}
+	if r.NamespaceStatus {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "statusReportingScope"), namespaceAccessible, "only a hub shows the status in a namespace; leave it out"))
+	}
+	return errs
+}
+
+// namespaceAccessible is a value of statusReportingScope.
+const namespaceAccessible = "NamespaceAccessible"
 
 // ReportBack is the destination of spec.strategy.reportBackStrategy with the type Mirror.
 type ReportBack string

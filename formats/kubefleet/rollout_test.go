@@ -2,6 +2,7 @@ package kubefleet_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -57,6 +58,27 @@ func TestTheNumberOfClustersAtATimeIsThatOfThePlan(t *testing.T) {
 			if got := rollout.AtATime(clusters); got != want {
 				t.Errorf("%q of %d clusters: %d, want %d as in the plan", share, clusters, got, want)
 			}
+		}
+	}
+}
+
+func TestOnlyAHubCarriesOutPartsOfAPlacement(t *testing.T) {
+	for spec, want := range map[string][]string{
+		"strategy: {type: External}": nil,
+		"statusReportingScope: ClusterScopeOnly\n  strategy: {type: External, reportBackStrategy: {type: Disabled}}": nil,
+		"policy: {placementType: PickAll}": {"spec.strategy.type"},
+		"statusReportingScope: NamespaceAccessible\n  strategy: {type: External, reportBackStrategy: {type: Mirror, destination: WorkAPI}}": {
+			"spec.strategy.reportBackStrategy.destination", "spec.statusReportingScope",
+		},
+	} {
+		docs := read(t, "apiVersion: placement.kubernetes-fleet.io/v1\nkind: ClusterResourcePlacement\nmetadata: {name: web}\nspec:\n"+
+			"  resourceSelectors: [{group: '', version: v1, kind: Namespace, name: web}]\n  "+spec+"\n")
+		var got []string
+		for _, e := range docs.Rollouts["web"].OnlyOnHub() {
+			got = append(got, e.Field)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", spec, got, want)
 		}
 	}
 }

@@ -73,6 +73,9 @@
 //	timeZone, windows, freezes
 //	                  for all clusters, in addition to those of single ones
 //
+// A ClusterStagedUpdateStrategy or StagedUpdateStrategy may also be a document of its own in the
+// file, instead of the field strategy.
+//
 // A strategy may be omitted if the profile is ClusterUpdate: then the clusters are updated one by
 // one. The format is Azure's if a stage has a field that only Azure has, or if the profile is
 // ClusterUpdate and no stage has a field that only KubeFleet has.

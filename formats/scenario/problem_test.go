@@ -205,7 +205,7 @@ func TestProblemsOfDocuments(t *testing.T) {
 		"[]":                     "f.yaml:1: must be an object, not a list",
 		"a: b\n c: d":            "f.yaml:2: is not YAML: mapping values are not allowed",
 		"a:\n\tb: c":             "indent with spaces, not with tabs",
-		good + "take: 1s":        "f.yaml:4: is a second document; a file has one scenario",
+		good + "take: 1s":        "f.yaml:4: is a second document; a file has one scenario, and may have one strategy",
 		"a: &a [*a]":             "holds an alias of something that it is in itself",
 		strings.Repeat("[", 200): "is not YAML",
 		"a: " + strings.Repeat("[", 150) + strings.Repeat("]", 150): "is nested deeper than 100 levels",

@@ -223,6 +223,24 @@ func TestAStrategyMayBeTheObjectOfAHub(t *testing.T) {
 	}
 }
 
+func TestAStrategyMayBeADocumentOfItsOwn(t *testing.T) {
+	const scene, object = "clusters: [{name: c1}]\ntake: 10s\n", `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: careful}
+spec: {stages: [{name: all, labelSelector: {}, COLOR}]}
+`
+	good := strings.Replace(object, ", COLOR", "", 1)
+	for _, text := range []string{scene + "---\n" + good, good + "---\n" + scene} {
+		if s := read(t, text); len(s.Strategy.Stages) != 1 || s.Strategy.Stages[0].Name != "all" {
+			t.Errorf("%s: strategy %+v", text, s.Strategy)
+		}
+	}
+	problems(t, scene+"---\n"+strings.Replace(object, "COLOR", "color: red", 1), "f.yaml:7: strategy.spec.stages[0].color: unknown field")
+	problems(t, scene+"strategy: {stages: []}\n---\n"+good, "f.yaml:3: strategy: is in a document of its own, on line 5, too")
+	problems(t, scene+"---\n"+good+"---\n"+good, "f.yaml:9: is a second document")
+	problems(t, good, "f.yaml:1: is empty")
+}
+
 func TestBudgetsBecomeBoundsWhereTheyAllowAFailure(t *testing.T) {
 	s := read(t, `{clusters: [{name: c1, group: g1}, {name: c2, group: g2}], strictFailures: true, strategy: {stages: [
 		{name: a, maxAllowedFailures: 2, groups: [{name: g1, maxAllowedFailures: 1}, {name: g2, maxAllowedFailures: 0%}]}]}}`).Strategy

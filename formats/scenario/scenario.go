@@ -39,7 +39,7 @@ func Read(r io.Reader, name string) (Scenario, error) {
 		return Scenario{}, err
 	}
 	d := only(docs, name)
-	if d.IsEmpty() {
+	if d.IsEmpty() || !d.OK() {
 		return Scenario{}, asError(d)
 	}
 	rd := &reader{Doc: d, root: d.Root(), names: map[string]value{}, had: map[string]string{}}
@@ -51,24 +51,38 @@ func Read(r io.Reader, name string) (Scenario, error) {
 	return rd.out, nil
 }
 
-// only returns the only document of a file, or an empty one with the problem.
+// only returns the scenario of a file, or an empty document with the problem. A strategy may be a
+// document of its own: it becomes the field strategy.
 func only(docs iter.Seq[*yamldoc.Doc], name string) *yamldoc.Doc {
-	var first *yamldoc.Doc
+	var first, strategy *yamldoc.Doc
 	for d := range docs {
+		to := &first
+		if !d.IsEmpty() && isObject(d.Root()) {
+			to = &strategy
+		}
 		switch {
 		case d.IsEmpty():
 			return d
-		case first != nil:
+		case *to != nil:
 			second := yamldoc.New(name)
-			second.Tell(d.Root().Line(), "", "is a second document; a file has one scenario")
+			second.Tell(d.Root().Line(), "", "is a second document; a file has one scenario, and may have one strategy")
 			return second
 		}
-		first = d
+		*to = d
 	}
 	if first == nil {
 		first = yamldoc.New(name)
 		first.Tell(1, "", "is empty; it needs at least clusters and a strategy")
+		return first
 	}
+	if strategy == nil || !first.Root().IsObject() {
+		return first
+	}
+	if v, is := first.Root().Get("strategy"); is {
+		v.Fail("is in a document of its own, on line %d, too; leave one of them out", strategy.Root().Line())
+		return first
+	}
+	first.Take("strategy", strategy)
 	return first
 }
 

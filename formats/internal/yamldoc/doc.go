@@ -85,6 +85,13 @@ func (d *Doc) ReadAll(r io.Reader) ([]byte, error) {
 // Root returns the root of the document, which must not be empty.
 func (d *Doc) Root() Value { return Value{Doc: d}.at(d.root, d.path) }
 
+// Take makes another document of the same file a field of this document, whose root is an object.
+func (d *Doc) Take(name string, field *Doc) {
+	key := stringNode(name)
+	key.Line = field.root.Line
+	d.root.Content = append(d.root.Content, key, field.root)
+}
+
 // IsEmpty reports whether the document has no content, mostly because of a problem.
 func (d *Doc) IsEmpty() bool { return d.root == nil }
 

@@ -84,10 +84,18 @@ func (r *Report) Count() int { return len(r.problems) + r.more }
 // OK reports whether there is no problem.
 func (r *Report) OK() bool { return r.Count() == 0 }
 
-// Problems returns the problems by line; the last one counts the problems that are not kept.
+// Problems returns the problems of each file by line, in the order of the files; the last one
+// counts the problems that are not kept.
 func (r *Report) Problems() []Problem {
-	list := slices.Clone(r.problems)
-	slices.SortStableFunc(list, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+	list, files := slices.Clone(r.problems), map[string]int{}
+	for _, p := range list {
+		if _, known := files[p.File]; !known {
+			files[p.File] = len(files)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(files[a.File], files[b.File]), cmp.Compare(a.Line, b.Line))
+	})
 	if r.more > 0 {
 		last := list[len(list)-1]
 		list = append(list, Problem{File: last.File, Line: last.Line, Text: fmt.Sprintf("and %d problems more", r.more)})
