@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -25,31 +24,60 @@ import (
 // unchanged placement writes nothing. A placement keeps its Owner: another owner is an error that
 // matches backend.ErrConflict, until the placement is deleted.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
+	return e.putPlacement(ctx, p, func(*Placement) error { return nil })
+}
+
+// ReplacePlacement is PutPlacement with the condition that the declaration is still was, or that
+// there is none if was is nil. Otherwise the error matches errdef.ErrChanged.
+func (e *Engine) ReplacePlacement(ctx context.Context, was *Placement, p Placement) error {
+	return e.putPlacement(ctx, p, func(now *Placement) error {
+		if !same(was, now) {
+			return errdef.Changed(errdef.Placement, p.Name)
+		}
+		return nil
+	})
+}
+
+// CheckPlacement reports the problems for which PutPlacement would refuse a placement, except for
+// its owner. It reads nothing.
+func (e *Engine) CheckPlacement(p Placement) error {
 	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.planner.Bans(p.Namespace)
 	errs = append(errs, placement.Forbidden(p.Overrides, e.cfg.Restrictions, overrides)...)
 	errs = append(errs, member.ValidateRules(e.cfg.Prober, p.ApplyStrategy.Health, field.NewPath("applyStrategy", "health"))...)
 	errs = append(errs, never.InSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, never.InOverrides(p.Overrides, overrides)...)
-	if err := problems.About("placement "+p.Name, errs); err != nil {
+	return problems.About("placement "+p.Name, errs)
+}
+
+// putPlacement declares a placement unless check refuses to replace the declaration that is there,
+// nil if there is none.
+func (e *Engine) putPlacement(ctx context.Context, p Placement, check func(now *Placement) error) error {
+	if err := e.CheckPlacement(p); err != nil {
 		return err
 	}
-	err := declare(ctx, e.store, e.state, p)
-	if !errors.Is(err, backend.ErrConflict) {
-		return err
+	absent := check(nil)
+	if absent == nil {
+		if err := declare(ctx, e.store, e.state, p); !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
 	}
-	err = e.state.UpdatePlacement(ctx, p.Name, func(rec *record.Placement) ([]stages.Event, error) {
+	err := e.state.UpdatePlacement(ctx, p.Name, func(rec *record.Placement) ([]stages.Event, error) {
 		if err := state.Open(rec); err != nil {
 			return nil, err
 		}
-		if err := checkOwner(p.Name, rec.Placement.Owner, p.Owner); err != nil {
+		now := Placement(rec.Placement)
+		if err := cmp.Or(checkOwner(p.Name, now.Owner, p.Owner), check(&now)); err != nil {
 			return nil, err
 		}
-		if bytes.Equal(record.Encode(rec.Placement), record.Encode(p)) {
+		if same(&now, &p) {
 			return nil, state.ErrUnchanged
 		}
 		rec.Placement = record.Declaration(p)
 		return nil, nil
 	})
+	if absent != nil && state.IsNotFound(err) {
+		return absent
+	}
 	return err
 }
 

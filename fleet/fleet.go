@@ -81,7 +81,8 @@ type RunSpec struct {
 	// Index is the snapshot to roll out; nil means the current objects of the source, of which a
 	// snapshot is taken if none matches.
 	Index *int `json:"index,omitempty"`
-	// Strategy is copied into the plan.
+	// Strategy is copied into the plan. If it consists of a name, it stands for the declared
+	// strategy of that name, see Engine.PutStrategy.
 	Strategy stages.Strategy `json:"strategy"`
 	// Hold makes the plan and leaves the run NotStarted until a command starts it.
 	Hold bool `json:"hold,omitempty"`

@@ -60,6 +60,9 @@ type ClusterDiff struct {
 // be sure. If spec names a plan and the plan is not that one, the error matches
 // errdef.ErrPlanChanged.
 func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*Preview, error) {
+	if err := e.withStrategy(ctx, &spec); err != nil {
+		return nil, err
+	}
 	if err := problems.About("preview of a run", spec.problems()); err != nil {
 		return nil, err
 	}

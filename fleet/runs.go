@@ -55,6 +55,9 @@ func (s *RunSpec) request() planning.Request {
 // of these errors leaves anything behind, except possibly a snapshot of the source. After an error
 // of the store the run may or may not exist: [Engine.EnsureRun] creates it or finds it.
 func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
+	if err := e.withStrategy(ctx, &spec); err != nil {
+		return Status{}, err
+	}
 	if err := spec.validate(); err != nil {
 		return Status{}, err
 	}
@@ -72,6 +75,9 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 // with, even if the source has changed since: give a run a name that identifies the change, such as
 // web-v1.4.2, or name the index.
 func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
+	if err := e.withStrategy(ctx, &spec); err != nil {
+		return Status{}, err
+	}
 	if err := spec.validate(); err != nil {
 		return Status{}, err
 	}
@@ -88,15 +94,16 @@ func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if differs := spec.differs(&s); len(differs) > 0 {
+	if differs := spec.Differences(&s); len(differs) > 0 {
 		return Status{}, fmt.Errorf("another run %s exists: %s: choose another name, or delete that run: %w",
 			spec.Name, strings.Join(differs, "; "), backend.ErrConflict)
 	}
 	return s, nil
 }
 
-// differs returns the differences between a run and the spec.
-func (s *RunSpec) differs(run *Status) (out []string) {
+// Differences returns the differences between a run and the spec, each as a field with both values,
+// or none if the run matches as at [Engine.EnsureRun].
+func (s *RunSpec) Differences(run *Status) (out []string) {
 	differ := func(what string, has, want any) {
 		if has != want {
 			out = append(out, fmt.Sprintf("%s is %v, and %v was asked for", what, has, want))

@@ -1,7 +1,7 @@
 // Package errdef defines the error of an engine, with the operation, the noun and the cause.
 //
-// A program tells the causes apart by errors.Is with [ErrNotFound], [ErrDeleting] and
-// [ErrPlanChanged] of this package and with the kinds of package backend, and never by a text. It
+// A program tells the causes apart by errors.Is with [ErrNotFound], [ErrDeleting],
+// [ErrPlanChanged] and [ErrChanged] of this package and with the kinds of package backend, and never by a text. It
 // gets the noun by errors.As with an [*Error].
 //
 // Neighbours: the methods of fleet.Engine return these errors, fleet/httpapi answers with them.
@@ -26,6 +26,9 @@ var (
 	// ErrPlanChanged: the caller named the digest of a previewed plan, and the run would now have
 	// another plan.
 	ErrPlanChanged = errors.New("the plan has changed")
+	// ErrChanged: the caller named the declaration that it wants to replace, and another one is
+	// there. It matches backend.ErrConflict.
+	ErrChanged = fmt.Errorf("the declaration has changed: %w", backend.ErrConflict)
 )
 
 // Kind is a kind of noun.
@@ -41,6 +44,7 @@ const (
 	Cluster   Kind = "cluster"
 	Request   Kind = "request"
 	Cap       Kind = "cap"
+	Strategy  Kind = "strategy"
 )
 
 // The operations that are refused.
@@ -116,6 +120,11 @@ func PlanChanged(run, want, got string) *Error {
 		Op: Create, Kind: Run, Name: run, Problem: "would have plan " + got + " instead of the requested plan " + want,
 		Hint: "preview it again", Err: ErrPlanChanged,
 	}
+}
+
+// Changed returns the error of a declaration that is not the one that the caller wants to replace.
+func Changed(kind Kind, name string) *Error {
+	return &Error{Op: Change, Kind: kind, Name: name, Problem: "has changed since it was read", Hint: "read it again", Err: ErrChanged}
 }
 
 // OtherOwner returns the error of a placement that has another owner than want. It matches

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -88,7 +89,7 @@ func path(parts ...string) string {
 }
 
 // send sends a request and returns the answer if its status is a success.
-func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any, headers ...http.Header) (*http.Response, error) {
 	var text []byte
 	if body != nil {
 		var err error
@@ -103,6 +104,9 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	r, err := http.NewRequestWithContext(ctx, method, address, bytes.NewReader(text))
 	if err != nil {
 		return nil, err
+	}
+	for _, h := range headers {
+		maps.Copy(r.Header, h)
 	}
 	if method != http.MethodGet {
 		r.Header.Set("Content-Type", "application/json")
@@ -232,6 +236,41 @@ func (c *Client) Placement(name string) PlacementHandle { return PlacementHandle
 // Get returns the placement, with the number of its snapshots and runs.
 func (h PlacementHandle) Get(ctx context.Context) (PlacementSummary, error) {
 	return get[PlacementSummary](ctx, h.c, path("placements", h.name), nil)
+}
+
+// PutPlacement calls [fleet.Engine.PutPlacement], or [fleet.Engine.ReplacePlacement] if o has a
+// precondition.
+func (c *Client) PutPlacement(ctx context.Context, p fleet.Placement, o Declaring) error {
+	return c.declare(ctx, path("placements", p.Name), p, o)
+}
+
+// Strategies returns the declared strategies, ascending by name.
+func (c *Client) Strategies(ctx context.Context) ([]DeclaredStrategy, error) {
+	return whole[DeclaredStrategy](ctx, c, path("strategies"), nil)
+}
+
+// PutStrategy calls [fleet.Engine.PutStrategy], or [fleet.Engine.ReplaceStrategy] if o has a
+// precondition.
+func (c *Client) PutStrategy(ctx context.Context, s stages.Strategy, o Declaring) error {
+	return c.declare(ctx, path("strategies", s.Name), s, o)
+}
+
+// DeleteStrategy calls [fleet.Engine.DeleteStrategy].
+func (c *Client) DeleteStrategy(ctx context.Context, name string) error {
+	return c.change(ctx, http.MethodDelete, path("strategies", name), nil)
+}
+
+// declare sends a declaration.
+func (c *Client) declare(ctx context.Context, path string, declaration any, o Declaring) error {
+	var query url.Values
+	if o.DryRun {
+		query = of("dryRun", "true")
+	}
+	answer, err := c.send(ctx, http.MethodPut, path, query, declaration, o.header())
+	if err != nil {
+		return err
+	}
+	return answer.Body.Close()
 }
 
 // Delete calls [fleet.PlacementHandle.Delete].

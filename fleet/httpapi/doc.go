@@ -13,6 +13,7 @@
 //
 //	GET    /v1/placements                                        List of PlacementSummary
 //	GET    /v1/placements/{placement}                            PlacementSummary
+//	PUT    /v1/placements/{placement}                          * > fleet.Placement
 //	DELETE /v1/placements/{placement}                          * > fleet.DeleteOptions
 //	GET    /v1/placements/{placement}/deletion                   fleet.Deletion
 //	DELETE /v1/placements/{placement}/deletion                 * forgets the record
@@ -25,6 +26,10 @@
 //	POST   /v1/placements/{placement}/forecast                   > ForecastRequest: fleet.Forecast
 //	POST   /v1/placements/{placement}/selection                  > SelectionRequest: fleet.Resolution
 //	POST   /v1/placements/{placement}/drift                      > fleet.DriftOptions: stream of drift.ClusterReport
+//	GET    /v1/strategies                                        List of DeclaredStrategy
+//	GET    /v1/strategies/{strategy}                             DeclaredStrategy
+//	PUT    /v1/strategies/{strategy}                           * > stages.Strategy
+//	DELETE /v1/strategies/{strategy}                           *
 //	GET    /v1/runs                                              List of fleet.RunSummary
 //	POST   /v1/runs                                            * > fleet.RunSpec: fleet.Status
 //	GET    /v1/runs/{run}                                        fleet.Status
@@ -51,6 +56,15 @@
 // The progress and the status of a run omit the plan if the parameter plan is its digest, because a
 // plan never changes. The forecast of a run with the parameter brief=true omits the parts that grow
 // with the number of clusters. A route without a result answers 204 and no content.
+//
+// # Declarations
+//
+// PUT declares a placement or a strategy, or replaces its declaration. The header If-Match is a
+// precondition: it has the version of the declaration that the request replaces. The answers to GET
+// have it as version, and as ETag if they are about one declaration. If-None-Match: * means that
+// there must be no declaration yet. If the precondition does not hold, the answer is 412 and nothing
+// changes. With the parameter dryRun=true the request is checked and nothing changes. Runs and
+// previews accept a strategy that consists of the name of a declared one.
 //
 // # Lists and histories
 //
@@ -84,6 +98,7 @@
 //	409 PlanChanged           the plan is not the one that was previewed
 //	409 Rejected              another run has the placement
 //	409 Fenced                backend.ErrFenced
+//	412 Changed               the declaration is not the one in If-Match: errdef.ErrChanged, backend.ErrConflict
 //	413 TooLarge              the body exceeds Options.MaxBody
 //	415 UnsupportedMediaType  the body is not application/json
 //	422 Invalid               the document has problems; the message lists them all

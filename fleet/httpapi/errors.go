@@ -16,7 +16,7 @@ import (
 
 // Error is an error of the API. [Client] returns it, and errors.Is matches it as it matched the
 // engine's error: backend.ErrNotFound, ErrConflict, ErrPermanent and ErrFenced,
-// approval.ErrRefused, errdef.ErrDeleting and errdef.ErrPlanChanged.
+// approval.ErrRefused, errdef.ErrDeleting, errdef.ErrChanged and errdef.ErrPlanChanged.
 type Error struct {
 	// Code is the status code of the answer.
 	Code int `json:"code"`
@@ -32,7 +32,7 @@ func (e *Error) Error() string { return e.Message }
 func (e *Error) Is(target error) bool {
 	for _, k := range kinds {
 		if k.reason == e.Reason {
-			return target == k.is || k.permanent && target == backend.ErrPermanent
+			return target == k.is || k.also != nil && target == k.also
 		}
 	}
 	return false
@@ -40,13 +40,15 @@ func (e *Error) Is(target error) bool {
 
 // kinds are the errors of an engine that are matched by errors.Is. The first that matches counts.
 var kinds = []struct { //nolint:gochecknoglobals // a constant table
-	is        error
-	code      int
-	reason    string
-	permanent bool
+	is     error
+	code   int
+	reason string
+	// also is the kind of package backend that the error matches, too.
+	also error
 }{
 	{is: backend.ErrNotFound, code: http.StatusNotFound, reason: "NotFound"},
-	{is: errdef.ErrDeleting, code: http.StatusConflict, reason: "Deleting", permanent: true},
+	{is: errdef.ErrDeleting, code: http.StatusConflict, reason: "Deleting", also: backend.ErrPermanent},
+	{is: errdef.ErrChanged, code: http.StatusPreconditionFailed, reason: "Changed", also: backend.ErrConflict},
 	{is: errdef.ErrPlanChanged, code: http.StatusConflict, reason: "PlanChanged"},
 	{is: approval.ErrRefused, code: http.StatusConflict, reason: "Refused"},
 	{is: backend.ErrConflict, code: http.StatusConflict, reason: "Conflict"},

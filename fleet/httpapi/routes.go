@@ -31,6 +31,14 @@ type (
 		Snapshots int                `json:"snapshots"`
 		Latest    *snapshot.Snapshot `json:"latest,omitempty"`
 		Runs      int                `json:"runs"`
+		// Version identifies the declaration, for the precondition of a PUT; empty on a hub.
+		Version string `json:"version,omitempty"`
+	}
+
+	// DeclaredStrategy is a strategy that was declared. Version is as in PlacementSummary.
+	DeclaredStrategy struct {
+		stages.Strategy
+		Version string `json:"version,omitempty"`
 	}
 
 	// RunDeletion are the options to delete a run. Force also deletes a run that has not ended; see
@@ -98,7 +106,11 @@ type (
 // routes are the operations of the API. The documentation of the package lists them.
 var routes = []route{ //nolint:gochecknoglobals // a constant table
 	{"GET /v1/placements", false, list(placements, func(p PlacementSummary) string { return p.Name })},
-	{"GET /v1/placements/{placement}", false, one(func(c *call) (PlacementSummary, error) { return summaryOf(c, c.placement()) })},
+	{"GET /v1/placements/{placement}", false, one(func(c *call) (PlacementSummary, error) {
+		p, err := summaryOf(c, c.placement())
+		return p, c.tag(p.Version, err)
+	})},
+	{"PUT /v1/placements/{placement}", true, done(putPlacement)},
 	{"DELETE /v1/placements/{placement}", true, done(func(c *call, o fleet.DeleteOptions) error {
 		o.By = c.by.Name
 		return c.engine.Placement(c.placement()).Delete(c.ctx(), o)
@@ -128,6 +140,14 @@ var routes = []route{ //nolint:gochecknoglobals // a constant table
 	{"POST /v1/placements/{placement}/drift", false, streamed(func(c *call, o fleet.DriftOptions) (iter.Seq2[drift.ClusterReport, error], error) {
 		return c.engine.Placement(c.placement()).Drift(c.ctx(), o), nil
 	})},
+
+	{"GET /v1/strategies", false, list(strategies, func(s DeclaredStrategy) string { return s.Name })},
+	{"GET /v1/strategies/{strategy}", false, one(func(c *call) (DeclaredStrategy, error) {
+		s, err := c.engine.Strategy(c.ctx(), c.PathValue("strategy"))
+		return DeclaredStrategy{s, version(s)}, c.tag(version(s), err)
+	})},
+	{"PUT /v1/strategies/{strategy}", true, done(putStrategy)},
+	{"DELETE /v1/strategies/{strategy}", true, done(func(c *call, _ struct{}) error { return c.engine.DeleteStrategy(c.ctx(), c.PathValue("strategy")) })},
 
 	{"GET /v1/runs", false, list(
 		summaries,
@@ -267,6 +287,7 @@ func summaryOf(c *call, name string) (s PlacementSummary, err error) {
 	if s.Placement, err = c.engine.Placement(name).Get(c.ctx()); err != nil {
 		return s, err
 	}
+	s.Version = version(s.Placement)
 	view, err := c.engine.Placement(name).View(c.ctx())
 	if err != nil {
 		return s, err

@@ -17,13 +17,13 @@ import (
 // wrote it.
 type Problem struct {
 	// Record is the key of the unreadable record, or of the record to which it belongs:
-	// placement/NAME, run/NAME, or cap/ for the caps.
+	// placement/NAME, run/NAME, cap/ for the caps, or strategy/ for the declared strategies.
 	Record string
 	Err    error
 }
 
 // Check reads all records that an engine reads: placements with their snapshots, content, overrides
-// and bindings, runs with their plans and events, and caps. It returns one problem for each
+// and bindings, runs with their plans and events, strategies and caps. It returns one problem for each
 // unreadable record, in the order of the keys, and writes nothing. Events that are no longer kept
 // are not missing. If it returns an error, from the store or from ctx, the result says nothing
 // about the store.
@@ -65,6 +65,8 @@ func Check(ctx context.Context, store backend.Store) (all []Problem, err error) 
 	}
 	_, problem := e.Caps(ctx)
 	found("cap/", problem)
+	_, problem = e.Strategies(ctx)
+	found("strategy/", problem)
 	return all, ctx.Err()
 }
 

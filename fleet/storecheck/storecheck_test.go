@@ -32,7 +32,8 @@ func rolledOut(t *testing.T) (*memory.Store, *fleet.Engine) {
 	must(t, e.PutPlacement(t.Context(), fleet.Placement{
 		Name: "web", Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: "Setting", Name: "app"}},
 	}))
-	strategy := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
+	strategy := stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
+	must(t, e.PutStrategy(t.Context(), strategy))
 	_, err = e.CreateRun(t.Context(), fleet.RunSpec{Name: "web-v1", Placement: "web", Strategy: strategy})
 	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -70,7 +71,7 @@ func TestCheckNamesWhatCannotBeRead(t *testing.T) {
 	for record, err := range store.List(t.Context(), "") {
 		must(t, err)
 		kind, _, _ := strings.Cut(record.Key, "/")
-		want, is := map[string]string{"placement": "placement/web", "run": "run/web-v1", "plan": "run/web-v1", "content": "placement/web"}[kind]
+		want, is := map[string]string{"placement": "placement/web", "run": "run/web-v1", "plan": "run/web-v1", "content": "placement/web", "strategy": "strategy/"}[kind]
 		if !is {
 			continue
 		}
@@ -83,7 +84,7 @@ func TestCheckNamesWhatCannotBeRead(t *testing.T) {
 		_, err = store.Put(t.Context(), record.Key, record.Value, damaged)
 		must(t, err)
 	}
-	if tried < 4 {
+	if tried < 5 {
 		t.Errorf("%d records were damaged", tried)
 	}
 	must(t, e.Run("web-v1").Delete(t.Context(), false))

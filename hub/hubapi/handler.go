@@ -53,6 +53,12 @@ func (h *Hub) Handler() (http.Handler, error) {
 		}
 		return nil, h.remove(r.Context(), placementKind, r.PathValue("placement"))
 	}))
+	route("GET /v1/strategies", func(r *http.Request) (any, error) { return items(h.strategies(r.Context())) })
+	route("GET /v1/strategies/{strategy}", func(r *http.Request) (any, error) {
+		s, err := h.strategy(r.Context(), r.PathValue("strategy"))
+		s.Name = r.PathValue("strategy")
+		return httpapi.DeclaredStrategy{Strategy: s}, err
+	})
 	route("POST /v1/runs", with(func(r *http.Request, spec fleet.RunSpec) (any, error) {
 		return fleet.Status{Run: step.Run{Name: spec.Name}}, h.createRun(r.Context(), spec)
 	}))
@@ -68,6 +74,9 @@ func (h *Hub) Handler() (http.Handler, error) {
 	}))
 	for pattern, why := range map[string]string{
 		"POST /v1/runs/{run}/catch-up":               "a hub has no run that catches up: create another run of the placement, in which clusters that have the snapshot are done at once",
+		"PUT /v1/placements/{placement}":             "a placement of a hub is declared by its object",
+		"PUT /v1/strategies/{strategy}":              "a strategy of a hub is declared by its object",
+		"DELETE /v1/strategies/{strategy}":           "a strategy of a hub is deleted by its object",
 		"PUT /v1/caps/{cap}":                         "the caps of a hub are those of the program that embeds it",
 		"DELETE /v1/caps/{cap}":                      "the caps of a hub are those of the program that embeds it",
 		"DELETE /v1/placements/{placement}/deletion": "a hub forgets deletions itself",

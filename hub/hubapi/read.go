@@ -153,3 +153,14 @@ func (h *Hub) strategy(ctx context.Context, name string) (stages.Strategy, error
 	}
 	return kubefleet.StrategyOf(u)
 }
+
+// strategies returns the served strategies. A strategy that cannot be read has a name only.
+func (h *Hub) strategies(ctx context.Context) (out []httpapi.DeclaredStrategy, err error) {
+	all, err := h.objects(ctx, strategyKind)
+	for i := range all {
+		s, _ := kubefleet.StrategyOf(&all[i])
+		s.Name = h.shown(all[i].GetNamespace(), all[i].GetName())
+		out = append(out, httpapi.DeclaredStrategy{Strategy: s})
+	}
+	return out, err
+}

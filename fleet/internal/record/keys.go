@@ -24,6 +24,9 @@ func PageKey(prefix string, n int) string { return prefix + "/" + strconv.Itoa(n
 // CapKey returns the key of a cap.
 func CapKey(name string) string { return "cap/" + name }
 
+// StrategyKey returns the key of a declared strategy.
+func StrategyKey(name string) string { return "strategy/" + name }
+
 // ContentPrefix returns the prefix of the keys of a placement's contents.
 func ContentPrefix(placement string) string { return "content/" + placement + "/" }
 
