@@ -3,7 +3,6 @@ package runner
 import (
 	"testing"
 
-	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -26,9 +25,8 @@ func TestNothingIsUsedOfACapBeforeAClaim(t *testing.T) {
 		"another run waits": {&capShare{name: "x", cap: starving, claimed: true}, stages.Running, 0},
 		"just given":        {&capShare{name: "x", cap: starving, claimed: true, given: true}, stages.Running, 4},
 	} {
-		d := &driver{uid: "uid", rec: &record.Run{Run: step.Run{State: tt.state}}}
-		d.share.name, d.share.cap, d.share.claimed, d.share.given = tt.share.name, tt.share.cap, tt.share.claimed, tt.share.given
-		if got := d.slots(); got != tt.want {
+		tt.share.uid = "uid"
+		if got := tt.share.slots(&step.Run{State: tt.state}); got != tt.want {
 			t.Errorf("%s: %d slots, want %d", name, got, tt.want)
 		}
 	}

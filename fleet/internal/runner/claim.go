@@ -14,7 +14,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/reconcile"
-	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -38,7 +37,7 @@ func (r *Runner) reconcileRun(ctx context.Context, name string) (after time.Dura
 			return after, err
 		}
 	}
-	if d.yields.Load() {
+	if d.lease.yields.Load() {
 		after = r.release(d, settle)
 		d.giveBack(ctx)
 		return after, nil // an engine with fewer runs takes it first: see yieldsToOthers
@@ -90,7 +89,7 @@ func (r *Runner) runFailed(ctx context.Context, name string, err error) {
 	if errors.Is(err, backend.ErrNotFound) { // the run was deleted, and the next try finds that out
 		level = slog.LevelDebug
 	}
-	r.e.log.Log(ctx, level, "a run is tried again", "run", name, "error", err)
+	r.e.Log.Log(ctx, level, "a run is tried again", "run", name, "error", err)
 }
 
 // lapse stops the session from extending the lease of a run that this engine has let go, so that
@@ -114,20 +113,14 @@ func (r *Runner) release(d *driver, while time.Duration) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.drivers, d.name)
-	o := r.observeLocked(d.name, d.rev)
+	o := r.observeLocked(d.name, d.recorder.rev)
 	o.settled = time.Now().Add(while)
 	// The watch reports commands that come from now on. If commands came before, an undeleted one
 	// may be left, so the run is not idle.
-	o.idle = d.rec.Run.IsEnded() && d.rec.Lease.Holder == "" && !d.asked.Load() && !d.commanded && d.wroteLast()
+	rec := d.recorder.rec
+	o.idle = rec.Run.IsEnded() && rec.Lease.Holder == "" && !d.asked.Load() && !d.input.commanded && d.recorder.own.last()
 	r.observed[d.name] = o
 	return while
-}
-
-// wroteLast reports whether the driver itself made the run's last change that the watch reported.
-// If not, another engine may have the run.
-func (d *driver) wroteLast() bool {
-	last, told := d.told.Load().(backend.Revision)
-	return !told || slices.Contains(d.wrote[:], last)
 }
 
 // isIdle reports whether the run needs no engine, as far as this engine knows.
@@ -156,7 +149,7 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	}
 	// If this process is admitting the run, wait for that first, because both write the placement's
 	// record.
-	if !r.e.state.Admitting.Wait(ctx, name) {
+	if !r.e.State.Admitting.Wait(ctx, name) {
 		return nil, 0, nil
 	}
 	leave, err := r.taking.enter(ctx)
@@ -164,7 +157,7 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 		return nil, 0, err
 	}
 	defer leave()
-	rec, rev, err := r.e.state.Run(ctx, name)
+	rec, rev, err := r.e.State.Run(ctx, name)
 	switch {
 	case state.IsNotFound(err):
 		r.forget(name)
@@ -190,23 +183,21 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	if wait := r.yieldsToOthers(rec, rev); wait > 0 {
 		return nil, wait, nil
 	}
-	plan, err := r.e.state.ReadPlan(ctx, rec.Run.Plan)
+	plan, err := r.e.State.ReadPlan(ctx, rec.Run.Plan)
 	if state.IsNotFound(err) {
-		return nil, 0, r.e.state.Abandon(ctx, rec, fmt.Errorf("its plan: %w", err))
+		return nil, 0, r.e.State.Abandon(ctx, rec, fmt.Errorf("its plan: %w", err))
 	}
 	if err != nil {
 		return nil, 0, err
 	}
 	// From here on, a caller that waits for the end of the run need not read its record.
-	over := r.e.state.Driving.Begin(rec.Run.UID)
+	over := r.e.State.Driving.Begin(rec.Run.UID)
 	began := time.Now()
-	rev, p, err := r.e.state.Acquire(ctx, rec, rev)
+	rev, p, err := r.e.State.Acquire(ctx, rec, rev)
 	if err == nil {
-		d = newDriver(r.e, rec, rev, plan)
-		d.coOwnership, d.exclusive, d.deletePolicy = p.Placement.AllowCoOwnership, p.Placement.Exclusive, p.Placement.DeletePolicy
-		d.leased = began
-		d.secretKey, d.admitted, d.first, d.over = p.Key, p.HasRun(d.uid), p, over
-		d.wake = func() { r.runs.Add(name) }
+		d = newDriver(r.e, taken{
+			rec: rec, rev: rev, plan: plan, placement: p, began: began, over: over, wake: func() { r.runs.Add(name) },
+		})
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.observed, name)
@@ -214,13 +205,13 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 		delete(r.lapsed, name)
 		r.balance.Wake()
 		if r.fleet != nil {
-			d.setFleet(r.fleet)
+			d.inventory.told.put(r.fleet)
 		}
 		return d, 0, nil
 	}
 	over()
 	if errors.Is(err, errdef.ErrNotFound) {
-		return nil, 0, r.e.admission.Abandoned(ctx, rec) // with its placement
+		return nil, 0, r.e.Admission.Abandoned(ctx, rec) // with its placement
 	}
 	if errors.Is(err, backend.ErrConflict) {
 		return nil, time.Millisecond, nil
@@ -240,7 +231,7 @@ func (r *Runner) yieldsToOthers(rec *record.Run, rev backend.Revision) time.Dura
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.e.cfg.Poll + headStart - time.Since(r.observeLocked(rec.Run.Name, rev).since)
+	return r.e.Poll + headStart - time.Since(r.observeLocked(rec.Run.Name, rev).since)
 }
 
 // leasedUntil returns the time when the lease of a run is free: both the lease and the session of
@@ -249,15 +240,15 @@ func (r *Runner) leasedUntil(ctx context.Context, rec *record.Run, rev backend.R
 	l := rec.Lease
 	r.mu.Lock()
 	o := r.observeLocked(rec.Run.Name, rev)
-	if l.Holder != r.e.cfg.Name {
+	if l.Holder != r.e.Name {
 		delete(r.lapsed, rec.Run.Name)
 	}
 	r.mu.Unlock()
-	if l.Holder == "" || l.Until == 0 || l.Holder == r.e.cfg.Name {
+	if l.Holder == "" || l.Until == 0 || l.Holder == r.e.Name {
 		return time.Time{}, nil
 	}
-	l.Until = stages.At(r.e.state.Here(l.Until.Time()))
-	if until := o.until(l, r.e.cfg.Lease, r.e.cfg.Skew); time.Until(until) > 0 {
+	l.Until = stages.At(r.e.State.Here(l.Until.Time()))
+	if until := o.until(l, r.e.Lease, r.e.Skew); time.Until(until) > 0 {
 		return until, nil
 	}
 	return r.balance.LeasedUntil(ctx, l.Holder, record.RunKey(rec.Run.Name))
@@ -269,7 +260,7 @@ func (e *engine) needsDriver(ctx context.Context, rec *record.Run) bool {
 	if !rec.Run.IsEnded() || rec.Lease.Holder != "" {
 		return true
 	}
-	_, taken, err := e.commands.List(ctx, rec.Run.UID)
+	_, taken, err := e.Commands.List(ctx, rec.Run.UID)
 	return err != nil || len(e.dropProcessed(ctx, &rec.Run, taken)) > 0
 }
 
@@ -283,29 +274,6 @@ func (e *engine) dropProcessed(ctx context.Context, r *step.Run, taken []command
 		}
 		return hasProcessed(r, t.ID)
 	})
-	record.Discard(ctx, e.store, old)
+	record.Discard(ctx, e.Store, old)
 	return rest
-}
-
-// hasProcessed reports whether a run has processed the command with this ID. An unreadable command
-// has no ID and counts as processed.
-func hasProcessed(r *step.Run, id string) bool {
-	return id == "" || slices.Contains(r.Form(runstate.Key{}).Seen, id)
-}
-
-// giveBack releases the lease of a run that its engine stops driving. A run that has ended keeps
-// its holder, which marks that its end is not recorded with the placement.
-func (d *driver) giveBack(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, d.e.cfg.CallTimeout)
-	defer cancel()
-	if d.resolve(ctx) != nil || d.rec.Lease.Holder == "" {
-		return
-	}
-	next := *d.rec
-	next.Lease.Until = 0
-	if !next.Run.IsEnded() {
-		next.Lease.Holder = ""
-	}
-	next.Seq++
-	_, _ = d.e.store.Put(ctx, record.RunKey(d.name), next.Encode(), d.rev)
 }

@@ -4,157 +4,90 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/errdef"
-	"github.com/slipway-dev/slipway/fleet/internal/commands"
-	"github.com/slipway-dev/slipway/fleet/internal/examine"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/runstate"
-	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// inboxSize is the number of observations that a driver's inbox holds before their senders block.
-const inboxSize = 256
-
-// received is an observation that a worker sends to its driver.
-type received struct {
-	stages.Observation
-	by *worker
-}
-
 // errDone ends a driver whose run has ended.
 var errDone = errors.New("the run has ended")
 
-// errRetake ends a driver that took its run before the run's turn came. Other runs have written to
-// clusters at newer epochs since, so an engine must take the run again with a newer epoch.
-var errRetake = fmt.Errorf("%w: taken again", backend.ErrFenced)
-
-// driver carries out one run while its engine holds the lease.
+// driver carries out one run while its engine holds the lease. One goroutine at a time uses it, and
+// others reach it through signals and through the parts whose methods say so.
+//
+// The parts do not know the driver or one another. A turn goes through them from top to bottom.
 type driver struct {
-	e    *engine
-	name string
-	// placement and uid are the placement and the UID of the run.
-	placement, uid string
-	// epoch is the epoch of the lease.
-	epoch int64
-	rec   *record.Run
-	rev   backend.Revision
-	plan  *stages.Plan
-	// coOwnership, exclusive and deletePolicy are the placement's settings when the driver began.
-	coOwnership  bool
-	exclusive    bool
-	deletePolicy placement.DeletePolicy
-	secretKey    []byte
-	// admitted reports whether the placement knows the run.
-	admitted bool
-	// first is the placement's record from when the run was taken; nil after the first turn.
-	first *record.Placement
-	// commanded reports whether the run has received a command since it was taken.
-	commanded bool
-	// wasEnded reports whether the run had ended before it was taken, ready whether the driver can
-	// step it.
-	wasEnded, ready bool
-	// over signals callers that wait for the run's end that this engine no longer drives it. stop
-	// ends the watches that the driver started. wake schedules another turn.
-	over  func()
-	stop  context.CancelFunc
-	wake  func()
-	pages record.InFlightPages
-	share capShare
+	e *engine
+	tenure
+	// ready reports whether the driver can step the run.
+	ready bool
+	signals
+	lease    *lease
+	input    *input
+	recorder *recorder
 
-	// in is the unsaved input of the next step; taken are the records of its commands.
-	in    stages.Input
-	taken []commands.Stored
-	// tried are the saves with an unknown outcome, by their number: a failed save may still take
-	// effect later.
-	tried map[int]attempt
-	// renew reports whether the lease must be saved, unsure whether the outcome of the last save is
-	// unknown.
-	renew, unsure bool
-	// renewed is the time of the last renewal of the lease, by a save or by the engine's session.
-	// leased is the start of the lease in the record.
-	renewed, leased time.Time
-	// beat is the time when the driver last finished a turn without an error, initially when it
-	// took the run.
-	beat atomic.Pointer[time.Time]
-	// saves are the durations of the last saves, savings is the number of all saves.
-	saves   [4]time.Duration
-	savings int
+	queue     *queuer
+	share     *capShare
+	windows   *windows
+	inventory *inventory
 
+	workers   *workers
+	inquiries *inquiries
+	measures  *measures
+}
+
+// signals are what other goroutines tell a driver.
+type signals struct {
+	// wake schedules another turn.
+	wake func()
 	// deleted reports whether a watch saw the deletion of the run's record, asked whether there may
 	// be unread commands.
 	deleted, asked atomic.Bool
-	// yields reports whether the run must be released so that another engine can take it. inFlight
-	// is the number of clusters in flight.
-	yields   atomic.Bool
-	inFlight atomic.Int64
-	// told is the last revision of the run that a watch reported. wrote are the last revisions that
-	// the driver wrote.
-	told    atomic.Value
-	wrote   [8]backend.Revision
-	inbox   chan received
-	fenced  chan error
-	workers map[int]*worker
-	asking  map[string]*inquiry
-	meter   *meter
-	// objects applies the check objects of the run; nil if the plan has none.
-	objects *examine.Run
-	asks    sync.WaitGroup
-	round   int
-	// fleet holds the inventory if it has changed since the last turn.
-	fleet chan map[string]placement.Cluster
-	// calendars holds the clusters' windows if they have changed since the last turn.
-	calendars chan stages.Calendar
-	// calendar is the number of calendars that the input has had.
-	calendar int
 }
 
-// attempt is an attempt to save. It counts the observations, measurements and calendars in the
-// input of the save. If the save succeeds, drops are superfluous.
-type attempt struct {
-	observations int
-	measured     int
-	calendar     int
-	began        time.Time
-	drops        []backend.Write
+// wakeUp makes the driver read its commands and take another turn.
+func (s *signals) wakeUp() {
+	s.asked.Store(true)
+	s.wake()
 }
 
-func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Plan) *driver {
-	d := &driver{
-		e: e, name: rec.Run.Name, placement: rec.Run.Placement, uid: rec.Run.UID, epoch: rec.Lease.Epoch, rec: rec, rev: rev, plan: plan,
-		pages:   record.InFlightPages{Store: e.store, UID: rec.Run.UID},
-		renewed: time.Now(), wasEnded: rec.Run.IsEnded(), over: func() {}, stop: func() {}, wake: func() {},
-		in:      stages.Input{Unwatched: true},
-		inbox:   make(chan received, inboxSize),
-		fenced:  make(chan error, 1),
-		workers: map[int]*worker{},
-		asking:  map[string]*inquiry{},
-		fleet:   make(chan map[string]placement.Cluster, 1), calendars: make(chan stages.Calendar, 1),
-	}
-	d.meter = &meter{
-		subject:   check.Subject{Run: d.name, Placement: d.placement},
-		providers: e.cfg.Metrics, guard: e.metrics, room: e.measuring, clock: e.cfg.Clock, inventory: e.state.Inventory,
-		wake: func() { d.wake() }, asked: map[check.Where]bool{}, rounds: map[int]context.CancelFunc{},
-	}
-	if plan != nil {
-		d.share.name = plan.Strategy.Cap
-		d.meter.subject.Snapshot = plan.Index
-		d.pages.None = len(plan.Clusters) <= min(record.InFlightHere, record.ListHere)
-	}
-	d.share.stale.Store(true)
-	taken := d.renewed
-	d.beat.Store(&taken)
-	d.wrote[rec.Seq%int64(len(d.wrote))] = rev
+// taken is a run that an engine has taken: its record, plan and placement.
+type taken struct {
+	rec  *record.Run
+	rev  backend.Revision
+	plan *stages.Plan
+	// placement is the record of the placement when the run was taken.
+	placement *record.Placement
+	// began is the time when the save of the lease began.
+	began time.Time
+	// over and wake are those of the driver.
+	over, wake func()
+}
+
+func newDriver(e *engine, r taken) *driver {
+	d := &driver{e: e, tenure: newTenure(r.rec, r.plan, r.over), signals: signals{wake: r.wake}}
+	t := &d.tenure
+	d.lease = newLease(record.RunKey(t.name), e.Lease, e.session, r.began)
+	d.input = newInput()
+	d.recorder = newRecorder(e, t.plan, r.rec, r.rev)
+	d.queue = newQueuer(e, t, r.placement)
+	d.share = newCapShare(e, t)
+	d.windows = newWindows(e, t, d.wake)
+	d.inventory = newInventory(e, t.plan, d.wake)
+	d.workers = newWorkers(e, t, r.rec, r.placement, d.wake)
+	d.inquiries = newInquiries(e, t.plan, d.wakeUp)
+	d.measures = newMeasures(e, t, r.rec, r.placement, d.wake)
 	return d
 }
 
@@ -167,9 +100,7 @@ func (d *driver) reconcile(ctx context.Context) (after time.Duration, err error)
 			return 0, err
 		}
 		d.ready = true
-		ctx, d.stop = context.WithCancel(ctx)
-		d.openWindows(ctx)
-		d.examines()
+		d.open(ctx)
 	}
 	if err := d.gather(ctx); err != nil {
 		return 0, err
@@ -178,53 +109,86 @@ func (d *driver) reconcile(ctx context.Context) (after time.Duration, err error)
 	if err != nil {
 		return 0, err
 	}
-	now := time.Now()
-	d.beat.Store(&now)
-	due := d.renewed.Add(d.e.cfg.Lease / 3)
+	d.lease.turned()
+	due := d.lease.next()
 	if !wake.IsZero() && wake.Before(due) {
 		due = wake
 	}
 	return max(time.Until(due), 1), nil
 }
 
-// end ends everything that the driver has started.
-func (d *driver) end() {
-	d.stop()
-	d.endWorkers()
-	d.over()
-}
-
-// prepare reads the clusters in flight. If a crash kept the run from being admitted, prepare admits
-// it.
+// prepare reads the clusters in flight and the commands. If a crash kept the run from being
+// admitted, prepare admits it.
 func (d *driver) prepare(ctx context.Context) (err error) {
-	if err = d.pages.Read(ctx, d.rec); state.IsNotFound(err) {
-		return record.Damaged(record.RunKey(d.name), errors.New(err.Error()))
-	}
-	if err != nil {
+	if err := d.recorder.open(ctx); err != nil {
 		return err
-	}
-	if err := d.rec.Check(d.plan); err != nil {
-		return err
-	}
-	if d.rec.Run.Started != 0 { // otherwise nothing was in flight
-		if err := d.pages.Sweep(ctx, d.rec.Lease.Epoch-1, d.rec.InFlight.Names()); err != nil {
-			return err
-		}
 	}
 	if err := d.listen(ctx); err != nil {
 		return err
 	}
-	if d.rec.Run.IsEnded() || d.admitted {
+	rec := d.recorder.rec
+	if rec.Run.IsEnded() || d.queue.knows() {
 		return nil
 	}
-	err = d.e.admission.Admit(ctx, d.rec, &planning.Draft{Plan: d.plan, Partial: true})
+	err = d.e.Admission.Admit(ctx, rec, &planning.Draft{Plan: d.plan, Partial: true})
 	if rejected := (*stages.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, errdef.ErrDeleting) || errors.Is(err, state.ErrOutdated) {
-		return errors.Join(backend.ErrNotFound, d.e.admission.Withdraw(ctx, d.rec, err))
+		return errors.Join(backend.ErrNotFound, d.e.Admission.Withdraw(ctx, rec, err))
 	}
 	if errors.Is(err, state.ErrIncomplete) {
-		return d.e.state.Abandon(ctx, d.rec, err)
+		return d.e.State.Abandon(ctx, rec, err)
 	}
 	return err
+}
+
+// open starts to follow the windows of the run and to apply its check objects. The run that cleans
+// the clusters of a placement has no windows.
+func (d *driver) open(ctx context.Context) {
+	if d.e.Windows != nil && d.recorder.rec.Final == "" {
+		d.input.setCalendar(d.windows.open(ctx))
+	}
+	d.measures.open()
+}
+
+// gather adds everything new since the last step to the input.
+func (d *driver) gather(ctx context.Context) error {
+	if err := d.workers.lost(); err != nil {
+		return err
+	}
+	if d.deleted.Load() {
+		if held, err := d.e.holdsLease(ctx, &d.tenure); err == nil && !held {
+			return fmt.Errorf("run %s was deleted: %w", d.name, backend.ErrNotFound)
+		}
+	}
+	if d.asked.Swap(false) {
+		if err := d.listen(ctx); err != nil {
+			d.asked.Store(true)
+			return err
+		}
+	}
+	if gone, isNew := d.inventory.gone(ctx); isNew {
+		d.input.Gone = gone
+	}
+	if c, isNew := d.windows.told.take(); isNew {
+		d.input.setCalendar(c)
+	}
+	d.input.Measured = append(d.input.Measured, d.measures.meter.taken()...)
+	// A quarter of the clusters in flight is worth a save.
+	enough := len(d.form().InFlight)/4 - len(d.input.Observations)
+	d.input.Observations = append(d.input.Observations, d.workers.observations(ctx, d.recorder.pace.batch(), enough)...)
+	d.lease.check(d.recorder.own.last())
+	return nil
+}
+
+// listen reads the commands of operators for the run.
+func (d *driver) listen(ctx context.Context) error {
+	cs, stored, err := d.e.Commands.List(ctx, d.uid)
+	if err != nil {
+		return err
+	}
+	if d.input.setCommands(cs, stored, d.recorder.run()) {
+		d.wakeUp()
+	}
+	return nil
 }
 
 // turn steps the run once: decide, save, act. It returns the time of the next step that the run
@@ -233,14 +197,15 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	if err := d.resolve(ctx); err != nil {
 		return time.Time{}, err
 	}
-	if err := d.queue(ctx); err != nil {
+	if err := d.askTurn(ctx); err != nil {
 		return time.Time{}, err
 	}
-	if err := d.readCap(ctx); err != nil {
+	if err := d.share.read(ctx); err != nil {
 		return time.Time{}, err
 	}
-	d.in.Now, d.in.Slots, d.in.Answers = d.e.cfg.Clock(), d.slots(), d.answers()
-	ready := step.Step(d.plan, d.rec.Run, d.in)
+	run := d.recorder.run()
+	d.input.Now, d.input.Slots, d.input.Answers = d.e.Clock(), d.share.slots(run), d.inquiries.answers(run.Now.Time())
+	ready := step.Step(d.plan, *run, d.input.Input)
 	if ready.Err != nil {
 		return time.Time{}, record.Damaged(record.RunKey(d.name), ready.Err)
 	}
@@ -248,146 +213,150 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	d.act(ctx, ready.Actions)
-	if d.rec.Run.IsEnded() {
+	if d.recorder.run().IsEnded() {
 		return time.Time{}, d.finish(ctx)
 	}
-	if err := d.claimCap(ctx, ready.Wants); err != nil {
+	if err := d.claim(ctx, ready.Wants); err != nil {
 		return time.Time{}, err
 	}
-	return d.e.state.Here(ready.Wake), nil
+	return d.e.State.Here(ready.Wake), nil
+}
+
+// resolve finds out the outcome of a failed save.
+func (d *driver) resolve(ctx context.Context) error {
+	took, err := d.recorder.resolve(ctx)
+	if err == nil && took != nil {
+		d.saved(*took)
+	}
+	return err
+}
+
+// askTurn sets in.Blocked to the run that is ahead, and adds a Supersede command if another run has
+// superseded this run.
+func (d *driver) askTurn(ctx context.Context) error {
+	ahead, by, err := d.queue.turn(ctx, d.recorder.run(), d.input.Commands)
+	if err != nil {
+		return err
+	}
+	d.input.Blocked = ahead
+	if by != "" {
+		d.input.Commands = append(d.input.Commands, stages.Command{ID: record.OwnID + "superseded", Verb: stages.Supersede, Message: by})
+	}
+	return nil
 }
 
 // save commits the outcome of a step.
 func (d *driver) save(ctx context.Context, ready *step.Ready) error {
-	if !ready.Changed && !d.renew {
-		record.Discard(ctx, d.e.store, d.processedDrops(&d.rec.Run))
-		d.consumed(attempt{observations: len(d.in.Observations), measured: len(d.in.Measured), calendar: d.calendar})
+	if !ready.Changed && !d.lease.due {
+		run := d.recorder.run()
+		record.Discard(ctx, d.e.Store, d.input.drops(run))
+		d.input.consumed(d.input.mark(), run)
 		return nil
 	}
-	next, c := d.compose(ready)
-	began := time.Now()
-	rev, err := c.Write(ctx, d.e.store)
-	d.saves[d.savings%len(d.saves)] = time.Since(began)
-	d.savings++
+	took, err := d.recorder.save(ctx, ready, d.input.mark(), d.input.drops(&ready.Run))
 	if err != nil {
-		d.unsure = true
-		return fmt.Errorf("run %s: %w", d.name, err)
+		return err
 	}
-	d.pages.Commit(c, next.InFlight, next.Run.Form(runstate.Key{}).InFlight)
-	d.saved(next, rev)
+	d.saved(took)
 	return nil
 }
 
-// compose returns the next record and its commit. The commit writes the pages that the record
-// refers to. It deletes the processed commands and the pages that the record no longer needs.
-func (d *driver) compose(ready *step.Ready) (next *record.Run, c *record.Commit) {
-	next, c = new(record.Run), new(record.Commit)
-	*next = *d.rec
-	next.Run = ready.Run
-	next.Seq++
-	next.Lease.Until = stages.At(d.e.cfg.Clock()).Add(d.e.cfg.Lease)
-	next.InFlight = d.pages.Write(c, next.Lease.Epoch, next.Seq, &ready.Run)
-	next.Try = d.pages.Tries
-	next.Journal = d.rec.Journal.Append(c, d.uid, ready.Events)
-	c.Record = backend.Write{Key: record.RunKey(d.name), Value: next.Encode(), Prev: d.rev}
-	c.Drops = append(c.Drops, d.processedDrops(&next.Run)...)
-	if d.tried == nil {
-		d.tried = map[int]attempt{}
-	}
-	d.tried[next.Try] = attempt{len(d.in.Observations), len(d.in.Measured), d.calendar, time.Now(), c.Drops}
-	return next, c
+// saved updates the lease and the input after an attempt to save has succeeded.
+func (d *driver) saved(took attempt) {
+	d.lease.saved(took.began)
+	d.input.consumed(took.mark, d.recorder.run())
 }
 
-// saved updates the driver after its record was committed.
-func (d *driver) saved(next *record.Run, rev backend.Revision) {
-	d.rec, d.rev = next, rev
-	d.wrote[next.Seq%int64(len(d.wrote))] = rev
-	d.inFlight.Store(int64(len(next.Run.Form(runstate.Key{}).InFlight)))
-	d.renew, d.renewed = false, time.Now()
-	took := d.tried[next.Try]
-	d.leased = took.began
-	d.tried = nil
-	d.consumed(took)
-}
-
-// processedDrops returns the deletions of the commands that a run has processed. If a deletion
-// fails, the run recognizes the command by its ID when it is read again.
-func (d *driver) processedDrops(run *step.Run) (out []backend.Write) {
-	for _, t := range d.taken {
-		if hasProcessed(run, t.ID) {
-			out = append(out, record.Delete(t.Key, t.Revision))
+// act reconciles workers, inquiries and measurements with the run's actions: it starts what is
+// missing, keeps what is wanted and ends the rest.
+func (d *driver) act(ctx context.Context, actions []stages.Action) {
+	var updates []*stages.Action
+	var requests []*approval.Request
+	var questions []*check.Question
+	for i := range actions {
+		switch a := &actions[i]; a.Type {
+		case stages.Ask:
+			requests = append(requests, a.Request)
+		case stages.Measure:
+			questions = append(questions, a.Measure)
+		default:
+			updates = append(updates, a)
 		}
 	}
-	return out
+	d.workers.reconcile(ctx, updates)
+	d.inquiries.reconcile(ctx, requests)
+	d.measures.reconcile(ctx, d.recorder.run().Now.Time(), d.form().Stage, questions)
 }
 
-// consumed removes the saved part from the input: the first observations and measurements, and the
-// processed commands. A calendar that came after the save began is still new.
-func (d *driver) consumed(took attempt) {
-	run := &d.rec.Run
-	d.in.Observations = slices.Clone(d.in.Observations[took.observations:])
-	d.in.Measured = slices.Clone(d.in.Measured[took.measured:])
-	d.in.Unwatched, d.in.NewCalendar = false, d.in.NewCalendar && took.calendar != d.calendar
-	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return hasProcessed(run, c.ID) })
-	d.taken = slices.DeleteFunc(d.taken, func(t commands.Stored) bool { return hasProcessed(run, t.ID) })
+// claim updates the run's claim to its cap.
+func (d *driver) claim(ctx context.Context, wants int) error {
+	given, err := d.share.claim(ctx, d.recorder.run(), wants)
+	if given {
+		d.wakeUp()
+	}
+	return err
 }
 
-// resolve finds out the outcome of a failed save. No other engine writes the record under this
-// driver's epoch, so a record with a higher sequence number is this driver's.
-func (d *driver) resolve(ctx context.Context) error {
-	if !d.unsure {
-		return nil
+// finish records the result of a run with its placement, which dequeues the run. It then leaves the
+// cap and deletes unreferenced pages. It releases the lease last, because until then another engine
+// repeats failed steps. It is idempotent.
+func (d *driver) finish(ctx context.Context) error {
+	d.workers.cancel()
+	st, last := d.e.State, d.recorder.rec
+	rec, out, err := st.Decide(ctx, d.placement, &state.Transition{Input: state.Always(lifecycle.RunEnded{
+		Entry: d.queue.entry, Epoch: d.epoch, Result: *st.ResultOf(last, d.plan),
+	})})
+	if err != nil && !errors.Is(err, errdef.ErrNotFound) {
+		return err // ErrNotFound: the placement was deleted, so there is nothing to record
 	}
-	rec, rev, err := d.e.state.Run(ctx, d.name)
-	if err != nil {
+	if err := d.share.leave(ctx); err != nil {
 		return err
 	}
-	if rec.Run.UID != d.rec.Run.UID || rec.Lease.Epoch != d.rec.Lease.Epoch {
-		return fmt.Errorf("run %s: %w: %s has it at epoch %d, this engine had it at %d", d.name, backend.ErrFenced, rec.Lease.Holder, rec.Lease.Epoch, d.rec.Lease.Epoch)
-	}
-	pages := record.InFlightPages{Store: d.e.store, UID: rec.Run.UID, None: d.pages.None, Tries: d.pages.Tries}
-	if err = pages.Read(ctx, rec); state.IsNotFound(err) {
-		return fmt.Errorf("another writer saved run %s: %w: %s", d.name, backend.ErrConflict, err.Error())
-	}
-	if err != nil {
+	if err := d.recorder.sweep(ctx, last.InFlight.Names()); err != nil {
 		return err
 	}
-	if err := rec.Check(d.plan); err != nil {
+	if err := d.recorder.release(ctx); err != nil {
 		return err
 	}
-	d.unsure = false
-	if rec.Seq > d.rec.Seq {
-		d.pages = pages
-		record.Discard(ctx, d.e.store, d.tried[rec.Try].drops)
-		d.saved(rec, rev)
+	if rec != nil {
+		if err := st.CarryOut(ctx, rec, out.After); err != nil {
+			return err
+		}
 	}
-	d.rev = rev
-	return nil
+	return errDone
+}
+
+// end ends everything that the driver has started.
+func (d *driver) end() {
+	d.windows.cancel()
+	d.workers.cancel()
+	d.inquiries.cancel()
+	d.workers.wait()
+	d.inquiries.wait()
+	d.windows.wait()
+	d.measures.end()
+	d.over()
+}
+
+// giveBack releases the lease of a run that its engine stops driving.
+func (d *driver) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, d.e.CallTimeout)
+	defer cancel()
+	d.recorder.giveBack(ctx)
 }
 
 // letGo deletes the pages that this driver wrote and that the run's current engine does not refer
 // to.
 func (d *driver) letGo(ctx context.Context) {
-	rec, _, err := d.e.state.Run(ctx, d.name)
+	rec, _, err := d.e.State.Run(ctx, d.name)
 	switch {
 	case state.IsNotFound(err) || err == nil && rec.Run.UID != d.uid:
-		_ = d.pages.Sweep(ctx, d.epoch, nil)
-		if d.share.name != "" {
-			_ = d.e.caps.Leave(ctx, d.share.name, d.uid, d.epoch)
-		}
+		_ = d.recorder.sweep(ctx, nil)
+		_ = d.share.leave(ctx)
 	case err == nil && rec.Lease.Epoch > d.epoch:
-		_ = d.pages.Sweep(ctx, d.epoch, rec.InFlight.Names())
+		_ = d.recorder.sweep(ctx, rec.InFlight.Names())
 	}
 }
 
-// holdsLease reports whether the store still names this driver's epoch for the run.
-func (d *driver) holdsLease(ctx context.Context) (bool, error) {
-	rec, _, err := d.e.state.Run(ctx, d.name)
-	if state.IsNotFound(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return rec.Run.UID == d.uid && rec.Lease.Epoch == d.epoch, nil
-}
+// form returns the inner state of the run.
+func (d *driver) form() *runstate.Form { return d.recorder.run().Form(runstate.Key{}) }

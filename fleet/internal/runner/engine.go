@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -45,26 +46,14 @@ type Options struct {
 	Log                            *slog.Logger
 }
 
-// engine holds the dependencies that all drivers share.
+// engine holds what all drivers share.
 type engine struct {
-	cfg         Options
-	store       backend.Store
-	state       *state.State
-	caps        *caps.Caps
-	commands    *commands.Inbox
-	admission   *admission.Admitter
-	drifts      *driftwatch.Reporter
-	updater     member.Updater
-	conns       *member.Conns
-	limiter     *member.Limiter
-	authorities *guard.Guard
-	metrics     *guard.Guard
-	examiner    *examine.Examiner
+	Options
+	authorities, metrics *guard.Guard
 	// measuring limits the number of concurrent requests to metric providers.
 	measuring chan struct{}
 	// session extends the leases of the runs that this engine drives.
 	session session
-	log     *slog.Logger
 }
 
 // session returns the time until which the engine's session extends the lease in the record with
@@ -75,7 +64,18 @@ type session interface {
 
 func newEngine(o Options) *engine {
 	return &engine{
-		cfg: o, store: o.Store, state: o.State, caps: o.Caps, commands: o.Commands, admission: o.Admission, drifts: o.Drifts, updater: o.Updater, conns: o.Conns, limiter: o.Limiter,
-		authorities: guard.New(o.CallTimeout), metrics: guard.New(o.CallTimeout), measuring: make(chan struct{}, measuresAtOnce), examiner: o.Examiner, log: o.Log,
+		Options: o, authorities: guard.New(o.CallTimeout), metrics: guard.New(o.CallTimeout), measuring: make(chan struct{}, measuresAtOnce),
 	}
+}
+
+// holdsLease reports whether the store still names the epoch of a tenure for its run.
+func (e *engine) holdsLease(ctx context.Context, t *tenure) (bool, error) {
+	rec, _, err := e.State.Run(ctx, t.name)
+	if state.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return rec.Run.UID == t.uid && rec.Lease.Epoch == t.epoch, nil
 }

@@ -74,7 +74,7 @@ func TestT16ALateEndDoesNotEndARunThatWasStartedAgain(t *testing.T) {
 	rr, plan, rev, before := started(t, store, "new")
 	paused := *rr
 	paused.Lease, paused.Run.State = record.Lease{Holder: "paused", Epoch: 1}, stages.Failed
-	if err := newDriver(newEngine(options(store)), &paused, rev, plan).finish(t.Context()); !errors.Is(err, backend.ErrFenced) {
+	if err := newDriver(newEngine(options(store)), taken{rec: &paused, rev: rev, plan: plan, placement: &record.Placement{}}).finish(t.Context()); !errors.Is(err, backend.ErrFenced) {
 		t.Errorf("the late end: %v, want that it is fenced", err)
 	}
 	if after, _ := store.Get(t.Context(), record.PlacementKey("p")); after.Revision != before {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -14,8 +13,6 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/balance"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
-	"github.com/slipway-dev/slipway/fleet/internal/guard"
-	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/backoff"
@@ -68,7 +65,7 @@ func New(o Options) *Runner {
 	r.placements = reconcile.New(reconcile.Options[string]{
 		Reconcile: r.reconcilePlacement, First: o.Poll, Most: 10 * o.Poll, Name: "placements", Metrics: o.Queues,
 		Failed: func(_ context.Context, name string, err error) {
-			r.e.log.Warn("what a placement has under way is tried again", "placement", name, "error", err)
+			r.e.Log.Warn("what a placement has under way is tried again", "placement", name, "error", err)
 		},
 	})
 	return r
@@ -84,8 +81,8 @@ func atLeast(err error) time.Duration {
 
 // Run drives the runs in the store until ctx ends. It must be called only once.
 func (r *Runner) Run(ctx context.Context) {
-	if r.e.conns != nil {
-		r.e.conns.Reopen()
+	if r.e.Conns != nil {
+		r.e.Conns.Reopen()
 	}
 	var wg sync.WaitGroup
 	wg.Go(func() { r.runs.Run(ctx) })
@@ -98,15 +95,15 @@ func (r *Runner) Run(ctx context.Context) {
 	wg.Go(func() { r.follow(ctx, record.EnginesPrefix, r.balance.Changed) })
 	wg.Go(func() { r.balance.Run(ctx) })
 	wg.Go(func() { r.follow(ctx, record.WatchKey(""), r.drift.LeaseChanged) })
-	if r.e.examiner != nil {
-		wg.Go(func() { r.e.examiner.Run(ctx) })
+	if r.e.Examiner != nil {
+		wg.Go(func() { r.e.Examiner.Run(ctx) })
 		wg.Go(func() {
-			r.follow(ctx, record.CheckObjectsPrefix, func(_ context.Context, c backend.Change) { r.e.examiner.Changed(c.Key) })
+			r.follow(ctx, record.CheckObjectsPrefix, func(_ context.Context, c backend.Change) { r.e.Examiner.Changed(c.Key) })
 		})
 	}
 	wg.Go(func() { r.drift.Run(ctx) })
-	if r.e.conns != nil {
-		wg.Go(func() { r.e.conns.CloseIdle(ctx) })
+	if r.e.Conns != nil {
+		wg.Go(func() { r.e.Conns.CloseIdle(ctx) })
 	}
 	wg.Wait()
 	for _, d := range r.drivers {
@@ -117,8 +114,8 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 	wg.Wait()
 	r.balance.End(ctx)
-	if r.e.conns != nil {
-		r.e.conns.Close()
+	if r.e.Conns != nil {
+		r.e.Conns.Close()
 	}
 }
 
@@ -144,7 +141,7 @@ func (r *Runner) lapsedLeases() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, d := range r.drivers {
-		if time.Since(*d.beat.Load()) > r.e.cfg.Lease*2/3 {
+		if d.lease.hangs() {
 			out = append(out, record.RunKey(name))
 		}
 	}
@@ -161,9 +158,9 @@ func (r *Runner) share(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	drivers := slices.Collect(maps.Values(r.drivers))
-	slices.SortFunc(drivers, func(a, b *driver) int { return cmp.Compare(a.inFlight.Load(), b.inFlight.Load()) })
+	slices.SortFunc(drivers, func(a, b *driver) int { return cmp.Compare(a.recorder.inFlight.Load(), b.recorder.inFlight.Load()) })
 	for _, d := range drivers[:min(n, len(drivers))] {
-		d.yields.Store(true)
+		d.lease.yields.Store(true)
 		d.wake()
 	}
 }
@@ -171,21 +168,21 @@ func (r *Runner) share(n int) {
 // reconcilePlacement takes one step of the work on a placement that belongs to no run: its
 // deletion, or the planning of a rollback. All engines try; the first one takes the step.
 func (r *Runner) reconcilePlacement(ctx context.Context, name string) (time.Duration, error) {
-	done, err := r.e.admission.Continue(ctx, name)
+	done, err := r.e.Admission.Continue(ctx, name)
 	if done || err != nil {
 		return 0, err
 	}
-	return r.e.cfg.Poll, nil
+	return r.e.Poll, nil
 }
 
 // follow calls changed for every existing key under prefix and for every later change.
 func (r *Runner) follow(ctx context.Context, prefix string, changed func(context.Context, backend.Change)) {
-	pause := backoff.Poll(r.e.cfg.Poll).Spread()
+	pause := backoff.Poll(r.e.Poll).Spread()
 	for failing := false; ; {
-		for c, err := range backend.Watch(ctx, r.e.store, prefix, r.e.cfg.Poll) {
+		for c, err := range backend.Watch(ctx, r.e.Store, prefix, r.e.Poll) {
 			if err != nil {
 				if !failing && ctx.Err() == nil {
-					r.e.log.Warn("records cannot be followed, which is tried again", "records", prefix, "error", err)
+					r.e.Log.Warn("records cannot be followed, which is tried again", "records", prefix, "error", err)
 				}
 				failing = true
 				break
@@ -211,7 +208,7 @@ func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 		d.deleted.Store(true)
 		d.wake()
 	case d != nil:
-		d.told.Store(c.Revision)
+		d.recorder.own.reported(c.Revision)
 	case c.Deleted:
 		delete(r.observed, name)
 		delete(r.lapsed, name)
@@ -226,7 +223,7 @@ func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 		r.observed[name] = now
 		r.balance.Wake()
 		if known {
-			r.runs.AddAfter(name, r.e.cfg.Poll)
+			r.runs.AddAfter(name, r.e.Poll)
 		} else {
 			r.runs.Add(name)
 		}
@@ -248,7 +245,7 @@ func (r *Runner) commandGiven(ctx context.Context, c backend.Change) {
 		}
 		return d.uid == uid
 	})
-	pause := backoff.Poll(r.e.cfg.Poll).Spread()
+	pause := backoff.Poll(r.e.Poll).Spread()
 	for !found && r.addByUID(ctx, uid) != nil && pause.Wait(ctx) {
 	}
 }
@@ -267,7 +264,7 @@ func (r *Runner) wake(match func(*driver) bool) {
 // addByUID queues the run with this UID, which has no driver here: it may have ended, and a command
 // may start it again.
 func (r *Runner) addByUID(ctx context.Context, uid string) error {
-	for rec, err := range r.e.store.List(ctx, "run/") {
+	for rec, err := range r.e.Store.List(ctx, "run/") {
 		if err != nil {
 			return err
 		}
@@ -285,31 +282,36 @@ func (r *Runner) addByUID(ctx context.Context, uid string) error {
 	return nil
 }
 
+// capChanged marks the cap as stale for the drivers that share it, and wakes them.
+func (r *Runner) capChanged(_ context.Context, c backend.Change) {
+	r.wake(func(d *driver) bool { return d.share.changed(c.Key) })
+}
+
 // placementChanged wakes the drivers of a placement, and queues its own work and its drift watch
 // for reconciliation.
 func (r *Runner) placementChanged(ctx context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "placement/")
 	r.wake(func(d *driver) bool { return d.placement == name })
-	read := r.e.state.AtRevision(ctx, name, c.Revision)
+	read := r.e.State.AtRevision(ctx, name, c.Revision)
 	if rec, err := read(); err == nil && rec.IsUnderway() || err != nil && !state.IsNotFound(err) {
 		r.placements.Add(name)
 	}
-	if r.e.conns != nil {
+	if r.e.Conns != nil {
 		r.drift.Changed(ctx, name, read)
 	}
 }
 
 // followFleet passes every change of the inventory to the drivers.
 func (r *Runner) followFleet(ctx context.Context) {
-	pause := backoff.Poll(r.e.cfg.Poll).Spread()
+	pause := backoff.Poll(r.e.Poll).Spread()
 	for {
-		for _, err := range r.e.state.WatchInventory(ctx) {
+		for _, err := range r.e.State.WatchInventory(ctx) {
 			if err != nil {
 				break
 			}
-			fleet, err := r.e.state.Inventory(ctx)
+			fleet, err := r.e.State.Inventory(ctx)
 			if err != nil {
-				r.e.log.Warn("the inventory could not be read", "error", err)
+				r.e.Log.Warn("the inventory could not be read", "error", err)
 				break
 			}
 			pause.Reset()
@@ -327,19 +329,6 @@ func (r *Runner) fleetChanged(fleet map[string]placement.Cluster) {
 	r.drift.FleetChanged(r.fleet != nil && placement.SameButMeasured(r.fleet, fleet))
 	r.fleet = fleet
 	for _, d := range r.drivers {
-		d.tellFleet(fleet)
-	}
-}
-
-// watchUpdates yields when the updater's view of a cluster may have changed. Without a watch it
-// yields at growing intervals.
-func watchUpdates(ctx context.Context, u member.Updater, a member.Assignment, poll time.Duration) iter.Seq2[struct{}, error] {
-	if w, ok := u.(member.Watcher); ok {
-		return guard.Rewatch(ctx, func() iter.Seq2[struct{}, error] { return w.Watch(ctx, a) }, poll)
-	}
-	return func(yield func(struct{}, error) bool) {
-		pause := backoff.Poll(poll)
-		for yield(struct{}{}, nil) && pause.Wait(ctx) {
-		}
+		d.inventory.tell(fleet)
 	}
 }

@@ -4,16 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync/atomic"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/internal/backoff"
-	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // healthyPause is the delay before a worker begins to watch a cluster that was healthy after its
@@ -22,7 +21,7 @@ const healthyPause = time.Second
 
 // worker works on one attempt at one cluster until the run no longer wants it.
 type worker struct {
-	d       *driver
+	of      *workers
 	a       member.Assignment
 	observe bool
 	cancel  context.CancelFunc
@@ -52,96 +51,6 @@ func (w *worker) gone() bool {
 	}
 }
 
-// act reconciles workers, inquiries and measurements with the run's actions: it starts missing
-// workers, keeps the wanted workers and ends the others.
-func (d *driver) act(ctx context.Context, actions []stages.Action) {
-	d.round++
-	asked := map[string]bool{}
-	var questions []*check.Question
-	for i := range actions {
-		switch a := &actions[i]; a.Type {
-		case stages.Ask:
-			asked[d.ask(ctx, a.Request)] = true
-		case stages.Measure:
-			questions = append(questions, a.Measure)
-		default:
-			d.ensureWorker(ctx, a)
-		}
-	}
-	d.measure(ctx, questions)
-	for pos, w := range d.workers {
-		if w.round != d.round {
-			w.cancel()
-			w.ended = true
-			if w.gone() {
-				delete(d.workers, pos)
-			}
-		}
-	}
-	for key, q := range d.asking {
-		if !asked[key] {
-			q.cancel()
-			delete(d.asking, key)
-		}
-	}
-}
-
-// ensureWorker starts a worker for an action unless a worker already runs this attempt.
-func (d *driver) ensureWorker(ctx context.Context, a *stages.Action) {
-	w := d.workers[a.Pos]
-	same := w != nil && w.a.Attempt == a.Attempt && !w.ended
-	if same && (!w.gone() || w.unheard.Load() > 0) {
-		w.round = d.round // an unread observation may explain why the worker has ended
-		return
-	}
-	next := &worker{
-		d: d, a: d.assignment(a), observe: a.Type == stages.Observe, before: w, sent: a.Sent,
-		done: make(chan struct{}), round: d.round,
-	}
-	if same {
-		next.delay = min(max(2*w.delay, member.ReachFirst), member.ReachMost)
-	}
-	if w != nil {
-		w.cancel()
-	}
-	wctx, cancel := context.WithCancel(ctx)
-	next.cancel = cancel
-	d.workers[a.Pos] = next
-	go next.run(wctx)
-}
-
-func (d *driver) assignment(a *stages.Action) member.Assignment {
-	out := member.WithKey(backend.Assignment{
-		Placement: d.rec.Run.Placement, Run: d.name, RunUID: d.rec.Run.UID,
-		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
-		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
-		Revision: a.Revision, Final: d.rec.Final != "", Orphan: d.rec.Final == lifecycle.OrphanObjects, AllowCoOwnership: d.coOwnership,
-		Exclusive: d.exclusive, DeletePolicy: d.deletePolicy, Strategy: d.rec.Apply,
-	}, d.secretKey)
-	if a.Revision != "" {
-		out.Content = d.e.state.Content(out.Placement, a.Revision)
-	}
-	return out
-}
-
-// endWorkers ends everything that the driver has started, and waits for it.
-func (d *driver) endWorkers() {
-	for _, w := range d.workers {
-		w.cancel()
-	}
-	for _, q := range d.asking {
-		q.cancel()
-	}
-	for _, w := range d.workers {
-		<-w.done
-	}
-	d.asks.Wait()
-	d.meter.end()
-	if d.objects != nil {
-		d.objects.End()
-	}
-}
-
 func (w *worker) run(ctx context.Context) {
 	defer close(w.done)
 	defer w.cancel()
@@ -167,7 +76,7 @@ func (w *worker) run(ctx context.Context) {
 func (w *worker) update(ctx context.Context) bool {
 	pause := backoff.New(member.ReachFirst, member.ReachMost)
 	for {
-		r, err := w.call(ctx, w.d.e.updater.Update)
+		r, err := w.call(ctx, w.of.updater.Update)
 		r.Sent = w.sent
 		if ctx.Err() != nil {
 			return false
@@ -191,7 +100,7 @@ func (w *worker) update(ctx context.Context) bool {
 
 // watch observes the cluster whenever it may have changed.
 func (w *worker) watch(ctx context.Context) {
-	for _, err := range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
+	for _, err := range watchUpdates(ctx, w.of.updater, w.a, w.of.poll) {
 		// Observe the cluster even after an error of the watch.
 		_ = err
 		if !w.awaitAnswer(ctx) {
@@ -203,11 +112,11 @@ func (w *worker) watch(ctx context.Context) {
 // awaitAnswer observes the cluster until it answers, and carries out the assignment again if the
 // cluster has lost part of it. It reports whether the worker should go on.
 func (w *worker) awaitAnswer(ctx context.Context) bool {
-	do := w.d.e.updater.Observe
+	do := w.of.updater.Observe
 	pause := backoff.New(member.ReachFirst, member.ReachMost)
 	for {
 		r, err := w.call(ctx, do)
-		do = w.d.e.updater.Observe
+		do = w.of.updater.Observe
 		switch {
 		case ctx.Err() != nil:
 			return false
@@ -216,7 +125,7 @@ func (w *worker) awaitAnswer(ctx context.Context) bool {
 			return true
 		case err == nil:
 			w.news(ctx, w.observation(r))
-			do = w.d.e.updater.Update
+			do = w.of.updater.Update
 		case errors.Is(err, backend.ErrFenced) && w.fence(ctx, err):
 			return false
 		case errors.Is(err, backend.ErrPermanent):
@@ -232,7 +141,7 @@ func (w *worker) awaitAnswer(ctx context.Context) bool {
 
 // call makes one call of the updater for the cluster, when the limiter permits it.
 func (w *worker) call(ctx context.Context, do func(context.Context, member.Assignment) (backend.Proof, error)) (backend.Proof, error) {
-	leave, err := w.d.e.limiter.Enter(ctx, w.a.Cluster.Name)
+	leave, err := w.of.limiter.Enter(ctx, w.a.Cluster.Name)
 	if err != nil {
 		return backend.Proof{}, err
 	}
@@ -259,8 +168,8 @@ func (w *worker) send(ctx context.Context, o stages.Observation) {
 	w.last = o
 	w.unheard.Add(1)
 	select {
-	case w.d.inbox <- received{o, w}:
-		w.d.wake()
+	case w.of.inbox <- received{o, w}:
+		w.of.wake()
 	case <-ctx.Done():
 		w.unheard.Add(-1)
 	}
@@ -270,7 +179,7 @@ func (w *worker) send(ctx context.Context, o stages.Observation) {
 // run, this driver lets it go. If not, the cluster's ledger is wrong, and only this cluster fails.
 // It returns false if the store could not be read, and otherwise the worker must end.
 func (w *worker) fence(ctx context.Context, err error) bool {
-	held, herr := w.d.holdsLease(ctx)
+	held, herr := w.of.holds(ctx)
 	switch {
 	case herr != nil:
 		return false
@@ -280,8 +189,8 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 		return true
 	}
 	select {
-	case w.d.fenced <- err:
-		w.d.wake()
+	case w.of.fenced <- err:
+		w.of.wake()
 	default:
 	}
 	return true
@@ -309,5 +218,18 @@ func (w *worker) failure(r backend.Proof, err error) stages.Observation {
 func (w *worker) unreachable(r backend.Proof, err error) stages.Observation {
 	return stages.Observation{
 		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Unreachable: true, Released: r.Released, Message: err.Error(),
+	}
+}
+
+// watchUpdates yields when the updater's view of a cluster may have changed. Without a watch it
+// yields at growing intervals.
+func watchUpdates(ctx context.Context, u member.Updater, a member.Assignment, poll time.Duration) iter.Seq2[struct{}, error] {
+	if w, ok := u.(member.Watcher); ok {
+		return guard.Rewatch(ctx, func() iter.Seq2[struct{}, error] { return w.Watch(ctx, a) }, poll)
+	}
+	return func(yield func(struct{}, error) bool) {
+		pause := backoff.Poll(poll)
+		for yield(struct{}{}, nil) && pause.Wait(ctx) {
+		}
 	}
 }

@@ -49,6 +49,15 @@ type meter struct {
 	came  []check.Measured
 }
 
+// newMeter returns the meter of a run.
+func newMeter(e *engine, t *tenure, wake func()) *meter {
+	return &meter{
+		subject:   check.Subject{Run: t.name, Placement: t.placement, Snapshot: t.plan.Index},
+		providers: e.Metrics, guard: e.metrics, room: e.measuring, clock: e.Clock, inventory: e.State.Inventory,
+		wake: wake, asked: map[check.Where]bool{}, rounds: map[int]context.CancelFunc{},
+	}
+}
+
 // add marks questions as asked, and returns the questions that were not marked before.
 func (m *meter) add(questions []*check.Question) (fresh []*check.Question) {
 	m.mu.Lock()
