@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -30,7 +29,6 @@ import (
 type Engine struct {
 	cfg      Config
 	store    backend.Store
-	log      *slog.Logger
 	contents *content.Store
 	state    *state.State
 	caps     *caps.Caps
@@ -39,10 +37,15 @@ type Engine struct {
 	admitter *admission.Admitter
 	drifts   *driftwatch.Reporter
 	failing  failures
-	// forecasts are the forecasters of the runs that were forecast last.
-	forecasts *lru.Cache[forecastKey, *forecaster]
-	limiter   *member.Limiter
-	updater   member.Updater
+	// forecasts are of the runs that were forecast last.
+	forecasts *lru.Cache[forecastKey, *forecastMemory]
+	updates   updates
+}
+
+// updates are how an engine updates clusters.
+type updates struct {
+	limiter *member.Limiter
+	updater member.Updater
 	// applier is the updater unless the host has its own, and conns are its connections.
 	applier *member.Applier
 	conns   *member.Conns
@@ -54,7 +57,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg.defaults()
-	e := &Engine{cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), log: cfg.Log, limiter: member.NewLimiter(cfg.MaxUpdates), forecasts: lru.New[forecastKey, *forecaster](forecastsKept, nil)}
+	e := &Engine{cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), forecasts: lru.New[forecastKey, *forecastMemory](forecastsKept, nil)}
 	e.contents = content.New(e.store)
 	e.state = state.New(state.Options{
 		Store: e.store, Contents: e.contents, Inventory: cfg.Inventory, Windows: cfg.Windows, RollbackName: cfg.RollbackName,
@@ -62,24 +65,26 @@ func New(cfg Config) (*Engine, error) {
 	})
 	e.caps = caps.New(e.store, e.state)
 	e.commands = commands.New(e.store, e.state, cfg.Log)
-	updates := guard.New(cfg.CallTimeout) // calls of an updater, for updates and for preflights
+	calls := guard.New(cfg.CallTimeout) // calls of an updater, for updates and for preflights
+	u := &e.updates
+	u.limiter = member.NewLimiter(cfg.MaxUpdates)
 	if cfg.Updater != nil {
-		e.updater = member.Guarded(cfg.Updater, updates)
+		u.updater = member.Guarded(cfg.Updater, calls)
 	} else {
-		e.conns = member.NewConns(cfg.Dialer, cfg.CallTimeout)
-		e.applier = member.NewApplier(e.conns, e.contents.Load, cfg.Prober, member.Options{
+		u.conns = member.NewConns(cfg.Dialer, cfg.CallTimeout)
+		u.applier = member.NewApplier(u.conns, e.contents.Load, cfg.Prober, member.Options{
 			Timeout: cfg.CallTimeout, Poll: cfg.Poll, Recheck: min(2*time.Second, cfg.Lease/2),
 			Now: e.state.Now, LeaseHeld: e.state.LeaseHeld, Failing: e.failing.note, Rules: cfg.Rules,
 			Saw: func(ctx context.Context, found drift.ClusterReport) error { return e.drifts.RecordDrift(ctx, found) },
 		})
-		e.updater = e.applier
+		u.updater = u.applier
 	}
 	e.planner = planning.New(planning.Options{
 		State: e.state, Contents: e.contents, Source: cfg.Source, Rules: cfg.Rules, NamespaceRules: *cfg.NamespaceRules,
-		Restrictions: cfg.Restrictions, Updater: cfg.Updater, Updates: updates, Metrics: cfg.Metrics, CallTimeout: cfg.CallTimeout,
+		Restrictions: cfg.Restrictions, Updater: cfg.Updater, Updates: calls, Metrics: cfg.Metrics, CallTimeout: cfg.CallTimeout,
 	})
 	e.drifts = driftwatch.New(driftwatch.Options{
-		Store: e.store, State: e.state, Planner: e.planner, Applier: e.applier, Limiter: e.limiter,
+		Store: e.store, State: e.state, Planner: e.planner, Applier: u.applier, Limiter: u.limiter,
 		Name: cfg.Name, Lease: cfg.Lease, Skew: cfg.Skew, CallTimeout: cfg.CallTimeout, Poll: cfg.Poll, Reported: cfg.Reported, Log: cfg.Log,
 	})
 	e.admitter = admission.New(admission.Options{
@@ -99,17 +104,18 @@ func New(cfg Config) (*Engine, error) {
 // clusters do not end it: they are logged and retried. A clean stop returns nil. Start must not be
 // called twice at the same time.
 func (e *Engine) Start(ctx context.Context) error {
+	u := &e.updates
 	var examiner *examine.Examiner
-	if e.applier != nil {
+	if u.applier != nil {
 		examiner = examine.New(examine.Options{
-			Store: e.store, State: e.state, Applier: e.applier, Load: e.contents.Load, Limiter: e.limiter,
-			Poll: e.cfg.Poll, Lease: e.cfg.Lease, Queues: e.cfg.Queues, Log: e.log,
+			Store: e.store, State: e.state, Applier: u.applier, Load: e.contents.Load, Limiter: u.limiter,
+			Poll: e.cfg.Poll, Lease: e.cfg.Lease, Queues: e.cfg.Queues, Log: e.cfg.Log,
 		})
 	}
 	runner.New(runner.Options{
-		Store: e.store, State: e.state, Caps: e.caps, Commands: e.commands, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.limiter,
+		Store: e.store, State: e.state, Caps: e.caps, Commands: e.commands, Admission: e.admitter, Drifts: e.drifts, Updater: u.updater, Conns: u.conns, Limiter: u.limiter,
 		Authority: e.cfg.Authority, Metrics: e.cfg.Metrics, Examiner: examiner, Queues: e.cfg.Queues, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
-		CallTimeout: e.cfg.CallTimeout, Poll: e.cfg.Poll, Clock: e.cfg.Clock, Log: e.log,
+		CallTimeout: e.cfg.CallTimeout, Poll: e.cfg.Poll, Clock: e.cfg.Clock, Log: e.cfg.Log,
 	}).Run(ctx)
 	return nil
 }

@@ -16,12 +16,6 @@ type FailingCluster struct {
 	Objects []apply.FailingObject
 }
 
-// Failing returns, by name, the clusters of a placement on which objects of an update were last
-// seen failing, with these objects. It is the engine's memory of its own updates, for display: it
-// does not outlast the process, and is replaced by the next comparison of a cluster. For a cluster
-// that is no longer updated it shows the result of the last update.
-func (h PlacementHandle) Failing() map[string]FailingCluster { return h.e.failing.of(h.name) }
-
 // failingOfAll limits how many objects of all clusters are remembered; beyond it only the first
 // object of a cluster is.
 const failingOfAll = 20_000

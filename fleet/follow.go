@@ -182,7 +182,7 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 				yield(stages.Event{}, ctx.Err())
 				return
 			}
-			f.e.log.Debug("events are read again", "error", err)
+			f.e.cfg.Log.Debug("events are read again", "error", err)
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
@@ -75,87 +74,19 @@ type StageForecast struct {
 	Ends   time.Time `json:"ends,omitzero"`
 }
 
-// Forecast simulates the run: the order, the start of each cluster, the end of the run, and the
-// causes of delay. It simulates the plan in virtual time with the engine's own rules and windows.
-// Each cluster is assumed to take as long as in the latest run of the placement that updated it.
-// The forecast assumes that the whole cap of the strategy is free. It writes nothing, asks no
-// cluster, and does not wait for runs that are queued before this one.
-func (p *Preview) Forecast(ctx context.Context, a Assumptions) (Forecast, error) {
-	f, err := p.e.forecastOf(ctx, p.Plan, p.starter, a)
-	if err != nil {
-		return Forecast{}, fmt.Errorf("forecast of a run of placement %s: %w", p.Plan.Placement, err)
-	}
-	return f, nil
-}
-
-func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approval.Identity, a Assumptions) (Forecast, error) {
-	if a.Start.IsZero() {
-		a.Start = e.state.Now()
-	}
-	var t timings
-	if err := t.readEarlier(ctx, e, p, ""); err != nil {
-		return Forecast{}, err
-	}
-	w, err := e.environmentOf(ctx, p, &t, a, "")
-	if err != nil {
-		return Forecast{}, err
-	}
-	w.Starter = starter
-	f := Forecast{Plan: p, Now: w.Start, Known: t.known(), Typical: metav1.Duration{Duration: w.Default.Take}}
-	f.End, err = simulate.Run(p, w, f.event(ctx))
-	f.conclude(&w)
-	return f, err
-}
-
-// Forecast forecasts the end of the run, and the events until then. It simulates the run in
-// virtual time from its current state: clusters in flight with the time they have used so far,
-// open gates, and clusters that wait for a window or a retry, with the current windows and cap.
-// Durations follow the clusters that the run has completed. A cluster that an earlier run updated
-// takes its earlier duration, scaled by the pace of this run. Any other cluster takes the median
-// of this run. A cluster that has exceeded its duration takes the median of the clusters that took
-// even longer; if there are none, it is assumed to finish now. It writes nothing and asks no
-// cluster.
-//
-// A run that has not begun or is stopped is assumed to start now, without waiting for the run
-// before it; Forecast.Assumes says so. The forecast of an ended run is its real end. A rollback is
-// another run with its own forecast. The run is assumed to have the slots of its cap that other
-// runs do not hold now, and at least its own.
-//
-// The first forecast of a run reads its whole journal. The engine remembers the journals of the
-// runs that it forecast last, so a display may call Forecast every second: it reads one record if
-// nothing is new, and otherwise the new part of the journal. While only cluster events occur, it
-// returns a forecast again for twenty times the duration of its computation, so that polling takes
-// at most a twentieth of one processor; Forecast.Now is the time of the forecast. The result is
-// shared: the caller must not change it.
-func (h RunHandle) Forecast(ctx context.Context, a Assumptions) (Forecast, error) {
-	r := h.e.forecasts.GetOrAdd(forecastKey{h.name, a}, func() *forecaster { return &forecaster{e: h.e, run: h.name, a: a} })
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f, err := r.forecast(ctx)
-	if err != nil {
-		return Forecast{}, fmt.Errorf("forecast of run %s: %w", h.name, err)
-	}
-	return f, nil
-}
-
-// forecastsKept is the maximum number of forecasters that an engine keeps: one for each run that
-// is watched at the same time.
+// forecastsKept is the maximum number of runs whose forecasts an engine remembers: those that are
+// watched at the same time.
 const forecastsKept = 16
 
-// forecastKey identifies a forecaster.
+// forecastKey identifies the forecasts of a run.
 type forecastKey struct {
 	run string
 	a   Assumptions
 }
 
-// forecaster forecasts one run repeatedly. It keeps the parts of the run's journal and of earlier
-// runs that it has read, and its last forecast.
-type forecaster struct {
-	e   *Engine
-	run string
-	a   Assumptions
-
-	// mu protects the fields below.
+// forecastMemory is what an engine keeps of a run that is forecast repeatedly: the parts of the
+// run's journal and of earlier runs that it has read, and its last forecast.
+type forecastMemory struct {
 	mu sync.Mutex
 	// uid is the UID of the run whose events up to next are in timings.
 	uid     string
@@ -169,47 +100,16 @@ type forecaster struct {
 // forecastShare is the validity of a forecast, as a multiple of its computation time.
 const forecastShare = 20
 
-func (r *forecaster) forecast(ctx context.Context) (Forecast, error) {
-	h, err := r.e.Run(r.run).History(ctx, r.next)
-	if err != nil || h.UID != r.uid {
-		if h, err = r.e.Run(r.run).History(ctx, 0); err != nil {
-			return Forecast{}, err
-		}
-		r.uid, r.next, r.timings, r.good = "", 0, timings{}, time.Time{}
-		if err := r.timings.readEarlier(ctx, r.e, h.Status.Plan, h.UID); err != nil {
-			return Forecast{}, err
-		}
-		r.uid = h.UID
-	}
-	r.next = h.Next
-	r.timings.add(h.Events, h.Status.Plan)
-	began := time.Now()
-	if began.Before(r.good) && !slices.ContainsFunc(h.Events, func(ev stages.Event) bool { return ev.Cluster == "" }) {
-		return r.last, nil
-	}
-	if r.last, err = r.simulate(ctx, &h.Status); err != nil {
-		r.good = time.Time{}
-		return Forecast{}, err
-	}
-	done := time.Now()
-	r.good = done.Add(forecastShare * done.Sub(began))
-	return r.last, nil
+// add adds the events since the last forecast, and reports whether that forecast is still valid.
+func (m *forecastMemory) add(events []stages.Event, p *stages.Plan, next int64, now time.Time) (valid bool) {
+	m.next = next
+	m.timings.add(events, p)
+	return now.Before(m.good) && !slices.ContainsFunc(events, func(ev stages.Event) bool { return ev.Cluster == "" })
 }
 
-// simulate continues the run in virtual time from now.
-func (r *forecaster) simulate(ctx context.Context, status *Status) (Forecast, error) {
-	a := r.a
-	a.Start = r.e.state.Now()
-	w, err := r.e.environmentOf(ctx, status.Plan, &r.timings, a, r.uid)
-	if err != nil {
-		return Forecast{}, err
-	}
-	f := Forecast{Plan: status.Plan, Now: w.Start, Known: r.timings.known(), Typical: metav1.Duration{Duration: w.Default.Take}}
-	f.Assumes = assumeStart(&status.Run, &w)
-	r.timings.inFlight(status.Plan, &status.Run, &w)
-	f.End, err = simulate.Resume(status.Plan, status.Run, w, f.event(ctx))
-	f.conclude(&w)
-	return f, err
+// keep keeps a forecast that was computed between two times.
+func (m *forecastMemory) keep(f Forecast, began, done time.Time) {
+	m.last, m.good = f, done.Add(forecastShare*done.Sub(began))
 }
 
 // assumeStart adds a start command for a run that does not continue by itself, and returns that as
@@ -271,26 +171,6 @@ func waitsFor(waiting []stages.Awaited) string {
 	return "waits for something that does not come"
 }
 
-// environmentOf returns the environment of a run from a.Start on. uid is the UID of an existing
-// run, or "".
-func (e *Engine) environmentOf(ctx context.Context, p *stages.Plan, t *timings, a Assumptions, uid string) (w simulate.Environment, err error) {
-	w = simulate.Environment{Start: stages.At(a.Start).Time(), Until: a.Until.Duration, Answer: approvals(a)}
-	w.Default.Take, w.Members = t.expect(cmp.Or(a.Take.Duration, time.Minute))
-	if name := p.Strategy.Cap; name != "" {
-		c, _, err := e.caps.Get(ctx, name)
-		if err != nil {
-			return w, err
-		}
-		if w.Slots = slotsOf(c, uid); w.Slots == 0 {
-			w.Slots = -1
-		}
-	}
-	if e.cfg.Windows != nil {
-		w.Calendar, err = calendarOf(ctx, e.state, p)
-	}
-	return w, err
-}
-
 // slotsOf returns how many clusters of a cap a run may have in flight: the whole cap if the run
 // does not exist yet.
 func slotsOf(c stages.Cap, uid string) int {
@@ -299,15 +179,6 @@ func slotsOf(c stages.Cap, uid string) int {
 	}
 	own, _ := c.Share(uid)
 	return max(own.Holds, c.Limit-(c.Held()-own.Holds))
-}
-
-// calendarOf requests the windows of a plan.
-func calendarOf(ctx context.Context, st *state.State, p *stages.Plan) (stages.Calendar, error) {
-	rules, err := st.RulesOf(ctx, p, "plan "+p.Digest)
-	if err != nil {
-		return nil, err
-	}
-	return rules.For(p)
 }
 
 // approvals returns a function that answers each request once, a.Approve after it opened. A request

@@ -109,7 +109,7 @@ func (p *Preview) content(ctx context.Context, digest string) (snapshot.Set, err
 func (p *Preview) Diff(ctx context.Context, only ...string) iter.Seq2[ClusterDiff, error] {
 	return func(yield func(ClusterDiff, error) bool) {
 		positions, err := p.positions(only)
-		if p.e.conns == nil {
+		if p.e.updates.conns == nil {
 			err = fmt.Errorf("placement %s: a difference cannot be told with an Updater of the host's: it is about objects that the engine applies", p.Plan.Placement)
 		}
 		if err != nil {
@@ -162,7 +162,7 @@ func (p *Preview) compareAt(ctx context.Context, pos int) ClusterDiff {
 	out := ClusterDiff{ClusterReport: drift.ClusterReport{
 		Placement: p.Plan.Placement, Cluster: c.Name, State: drift.Compared, Revision: p.revisionAt(pos), Observed: p.e.state.Now(),
 	}}
-	leave, err := p.e.limiter.Enter(ctx, c.Name)
+	leave, err := p.e.updates.limiter.Enter(ctx, c.Name)
 	if err == nil {
 		err = p.compare(ctx, placement.Cluster{Name: c.Name, UID: c.UID}, &out)
 		leave(err)
@@ -177,7 +177,7 @@ func (p *Preview) compareAt(ctx context.Context, pos int) ClusterDiff {
 // compare adds the changes that a run would make on a cluster.
 func (p *Preview) compare(ctx context.Context, c placement.Cluster, out *ClusterDiff) (err error) {
 	load := func(ctx context.Context) (*member.Revision, error) { return p.revision(ctx, out.Revision) }
-	out.Has, err = p.e.applier.Preview(ctx, p.assignment(c, out.Revision), load, &out.ClusterReport)
+	out.Has, err = p.e.updates.applier.Preview(ctx, p.assignment(c, out.Revision), load, &out.ClusterReport)
 	return err
 }
 

@@ -1,19 +1,14 @@
 package fleet
 
 import (
-	"context"
 	"slices"
 	"time"
 
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 	"github.com/slipway-dev/slipway/stages/step"
 )
-
-// forecastRuns limits how many of the placement's latest runs a forecast reads.
-const forecastRuns = 5
 
 // timings are the durations of the clusters of a plan, without the time that they had to stay
 // healthy.
@@ -24,41 +19,6 @@ type timings struct {
 	// started has the start times of the run's clusters, began the start times of their current
 	// attempts.
 	started, began map[string]time.Time
-}
-
-// readEarlier reads the durations of the placement's runs, except for the run with that UID.
-func (t *timings) readEarlier(ctx context.Context, e *Engine, p *stages.Plan, uid string) error {
-	t.earlier = map[string]time.Duration{}
-	rec, _, err := e.state.Placement(ctx, p.Placement)
-	if err != nil {
-		return err
-	}
-	read := 0
-	for _, r := range slices.Backward(rec.Runs) {
-		if read == forecastRuns || len(t.earlier) == len(p.Clusters) {
-			break
-		}
-		if r.UID == uid {
-			continue
-		}
-		h, err := e.Run(r.Name).History(ctx, 0)
-		if state.IsNotFound(err) || err == nil && (h.Status.Run.UID != r.UID || h.UID != r.UID) {
-			continue // it was deleted in between
-		}
-		if err != nil {
-			return err
-		}
-		var of timings
-		of.add(h.Events, h.Status.Plan)
-		for name, d := range of.own {
-			_, known := t.earlier[name]
-			if _, wanted := p.Position(name); wanted && !known {
-				t.earlier[name] = d
-			}
-		}
-		read++
-	}
-	return nil
 }
 
 // add adds events of the run itself, whose plan is p.

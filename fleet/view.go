@@ -36,6 +36,12 @@ func (h PlacementHandle) View(ctx context.Context) (*PlacementView, error) {
 	return &PlacementView{h.e.state, h.e.contents, rec, rev}, nil
 }
 
+// Failing returns, by name, the clusters of a placement on which objects of an update were last
+// seen failing, with these objects. It is the engine's memory of its own updates, for display: it
+// does not outlast the process, and is replaced by the next comparison of a cluster. For a cluster
+// that is no longer updated it shows the result of the last update.
+func (h PlacementHandle) Failing() map[string]FailingCluster { return h.e.failing.of(h.name) }
+
 // read calls do with the record of the view. If do returns a not-found error and the record was
 // written since, read calls do again with the current record.
 func (v *PlacementView) read(ctx context.Context, do func(*record.Placement) error) error {
