@@ -1,0 +1,489 @@
+// Package declare compares documents with the declarations of a store, and lists the changes that
+// make them equal. It decides for the verbs apply, diff and delete, and for their dry runs; it does
+// no I/O, and the verbs carry the changes out.
+package declare
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// State is the part of a store that documents are compared with.
+type State struct {
+	Placements map[string]httpapi.PlacementSummary
+	Strategies map[string]httpapi.DeclaredStrategy
+	// Runs are the existing runs among the runs of the documents.
+	Runs map[string]fleet.Status
+}
+
+// Action is the effect of a change.
+type Action string
+
+// The actions.
+const (
+	Created    Action = "created"
+	Configured Action = "configured"
+	Unchanged  Action = "unchanged"
+	Started    Action = "started"
+	Stopped    Action = "stopped"
+	Deleted    Action = "deleted"
+	// Missing is the action of a deletion of something that does not exist.
+	Missing Action = "not found"
+)
+
+// Change is the change of one object of a store. At most one of Placement, Strategy, Run and
+// Command is set.
+type Change struct {
+	// Kind is placement, override, strategy or run, and Name the name of the object.
+	Kind, Name string
+	Action     Action
+	// Note is an explanation for people; it may be empty.
+	Note string
+	// Fields are the fields of its document that change.
+	Fields []Field
+	// Placement, Strategy and Run are the new declaration. Version is the version that it replaces,
+	// empty for none.
+	Placement *fleet.Placement
+	Strategy  *stages.Strategy
+	Run       *fleet.RunSpec
+	Version   string
+	// Command is the command to an existing run.
+	Command stages.Verb
+	// Through are the placements that an override is stored in.
+	Through []string
+}
+
+// Object returns KIND/NAME.
+func (c *Change) Object() string { return c.Kind + "/" + c.Name }
+
+// Differs reports whether the change is one.
+func (c *Change) Differs() bool { return c.Action != Unchanged && c.Action != Missing }
+
+// Field is a field of a document with two values, as JSON; a missing value is empty.
+type Field struct {
+	Path string `json:"path"`
+	Now  string `json:"now,omitempty"`
+	Then string `json:"then,omitempty"`
+}
+
+// planner collects the changes and the problems of documents.
+type planner struct {
+	docs     kubefleet.Documents
+	have     State
+	changes  []Change
+	problems kubefleet.Problems
+}
+
+// Plan returns the changes that the documents ask for: placements and overrides first, then
+// strategies, then runs. The error is a [kubefleet.Problems] with all documents that a store does
+// not take; then there are no changes.
+func Plan(docs kubefleet.Documents, have State) ([]Change, error) {
+	p := &planner{docs: docs, have: have}
+	p.others()
+	p.placements()
+	p.strategies()
+	for _, r := range docs.Runs {
+		p.run(r)
+	}
+	return p.result()
+}
+
+func (p *planner) result() ([]Change, error) {
+	if len(p.problems) > 0 {
+		return nil, p.problems
+	}
+	return p.changes, nil
+}
+
+// refuse reports a problem of a document.
+func (p *planner) refuse(kind, namespace, name, field, format string, args ...any) {
+	at := p.docs.PlaceOf(kind, namespace, name)
+	p.problems = append(p.problems, kubefleet.Problem{File: at.File, Line: at.Line, Kind: kind, Name: name, Field: field, Text: fmt.Sprintf(format, args...)})
+}
+
+// kindOf returns a kind, or its cluster-scoped twin if the namespace is empty.
+func kindOf(kind, namespace string) string {
+	switch {
+	case namespace != "":
+		return kind
+	case kind == "ResourcePlacement", kind == "ResourceOverride":
+		return "Cluster" + kind
+	}
+	return "Cluster" + kind
+}
+
+// others refuses the documents of kinds that a store does not keep.
+func (p *planner) others() {
+	for _, c := range p.docs.Clusters {
+		p.refuse("MemberCluster", "", c.Name, "", "the clusters of a store are the contexts of --clusters; --cluster-labels FILE gives them labels and taints; leave the document out")
+	}
+	for _, o := range p.docs.Objects {
+		group, _, grouped := strings.Cut(o.GetAPIVersion(), "/")
+		text := "only placements, overrides, strategies and runs are declared; snapshots take this object from the cluster of --source: apply it there with kubectl"
+		if grouped && group == "core.oam.dev" {
+			text = "slipway workflow delivers applications; leave the document out"
+		}
+		p.refuse(o.GetKind(), o.GetNamespace(), o.GetName(), "", "%s", text)
+	}
+}
+
+// placements plans the placements of the documents, and the placements whose overrides change.
+func (p *planner) placements() {
+	want := map[string]fleet.Placement{}
+	for name, have := range p.have.Placements {
+		want[name] = have.Placement
+	}
+	for _, doc := range p.docs.Placements {
+		kind, namespace, name := identity("ResourcePlacement", doc.Name)
+		for _, e := range p.docs.Rollouts[doc.Name].OnlyOnHub() {
+			p.refuse(kind, namespace, name, e.Field, "%s", e.ErrorBody())
+		}
+		have, exists := p.have.Placements[doc.Name]
+		if exists && have.Owner != "" {
+			p.refuse(kind, namespace, name, "", "the placement belongs to %q, a program that declares it: change it there", have.Owner)
+		}
+		if exists {
+			want[doc.Name] = kubefleet.Declare(have.Placement, doc)
+			continue
+		}
+		doc.Overrides = nil
+		want[doc.Name] = doc
+	}
+	through := p.overrides(want)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		p.placement(name, want[name])
+	}
+	for i, o := range p.docs.Overrides {
+		p.override(o, through[i])
+	}
+}
+
+// identity returns the kind, the namespace and the name of the document with an engine name.
+func identity(kind, engineName string) (of, namespace, name string) {
+	namespace, name, ok := kubefleet.ObjectName(engineName)
+	if !ok {
+		name = engineName
+	}
+	return kindOf(kind, namespace), namespace, name
+}
+
+// overrides adds the overrides of the documents to the placements that they concern, and removes
+// them from others. It returns the placements of each override.
+func (p *planner) overrides(want map[string]fleet.Placement) [][]string {
+	through := make([][]string, len(p.docs.Overrides))
+	for name, now := range want {
+		now.Overrides = slices.Clone(now.Overrides)
+		for i, o := range p.docs.Overrides {
+			at := slices.IndexFunc(now.Overrides, func(x placement.Override) bool { return x.Namespace == o.Namespace && x.Name == o.Name })
+			switch concerned := o.Concerns(now); {
+			case concerned && at >= 0:
+				now.Overrides[at] = o.Override
+			case concerned:
+				now.Overrides = append(now.Overrides, o.Override)
+			case at >= 0:
+				now.Overrides = slices.Delete(now.Overrides, at, at+1)
+			default:
+				continue
+			}
+			through[i] = append(through[i], name)
+		}
+		want[name] = now
+	}
+	for i := range through {
+		slices.Sort(through[i])
+	}
+	return through
+}
+
+// placement plans a placement unless it is neither in the documents nor changed by their overrides.
+func (p *planner) placement(name string, want fleet.Placement) {
+	have, exists := p.have.Placements[name]
+	inDocs := slices.ContainsFunc(p.docs.Placements, func(d fleet.Placement) bool { return d.Name == name })
+	c := Change{Kind: "placement", Name: name, Action: Created, Placement: &want, Version: have.Version}
+	if exists {
+		c.Action = Configured
+		if equal(have.Placement, want) {
+			if c.Action, c.Placement = Unchanged, nil; !inDocs {
+				return
+			}
+		} else {
+			c.Fields = differences(documentsOf(have.Placement), documentsOf(want))
+		}
+	}
+	p.changes = append(p.changes, c)
+}
+
+// documentsOf returns the document of a placement with its overrides as a field, or the placement
+// if it has no document.
+func documentsOf(p fleet.Placement) any {
+	o, err := kubefleet.ObjectOf(p)
+	if err != nil {
+		return p
+	}
+	return struct {
+		kubefleet.Object
+		Overrides []placement.Override `json:"overrides,omitempty"`
+	}{o, p.Overrides}
+}
+
+// override reports the effect of an override, which is stored in the placements that it concerns.
+func (p *planner) override(o kubefleet.Override, through []string) {
+	if len(through) == 0 {
+		p.refuse(kindOf("ResourceOverride", o.Namespace), o.Namespace, o.Name, "",
+			"it concerns no placement of the store: a store keeps overrides with their placements, so apply it with its placement or after it")
+		return
+	}
+	c := Change{Kind: "override", Name: strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), Action: Unchanged, Through: through, Note: "in placement " + strings.Join(through, ", ")}
+	had := false
+	for _, name := range through {
+		for _, x := range p.have.Placements[name].Overrides {
+			had = had || x.Namespace == o.Namespace && x.Name == o.Name
+		}
+		changed := slices.ContainsFunc(p.changes, func(c Change) bool { return c.Kind == "placement" && c.Name == name && c.Placement != nil })
+		if changed && !slices.ContainsFunc(p.have.Placements[name].Overrides, func(x placement.Override) bool { return equal(x, o.Override) }) {
+			c.Action = Configured
+		}
+	}
+	if c.Action == Configured && !had {
+		c.Action = Created
+	}
+	p.changes = append(p.changes, c)
+}
+
+func (p *planner) strategies() {
+	for _, s := range p.docs.Strategies {
+		have, exists := p.have.Strategies[s.Name]
+		c := Change{Kind: "strategy", Name: s.Name, Action: Created, Strategy: &s, Version: have.Version}
+		switch {
+		case exists && equal(have.Strategy, s):
+			c.Action, c.Strategy = Unchanged, nil
+		case exists:
+			c.Action, c.Fields = Configured, differences(strategyOf(have.Strategy), strategyOf(s))
+		}
+		p.changes = append(p.changes, c)
+	}
+}
+
+func strategyOf(s stages.Strategy) any {
+	o, err := kubefleet.StrategyObject(s)
+	if err != nil {
+		return s
+	}
+	return o
+}
+
+// run plans a run: it is created, or it exists with the same spec and may be started or stopped.
+func (p *planner) run(r kubefleet.Run) {
+	kind, name := kindOf("StagedUpdateRun", r.Namespace), r.EngineName()
+	if r.State == kubefleet.Rollback {
+		p.refuse(kind, r.Namespace, r.Name, "spec.state", "only a hub is told so; slipway rollback rolls a run back")
+		return
+	}
+	have, exists := p.have.Runs[name]
+	if !exists {
+		p.create(r)
+		return
+	}
+	strategy := kubefleet.EngineName(r.Namespace, r.StrategyName)
+	for _, f := range []struct{ field, have, want string }{
+		{"spec.placementName", have.Run.Placement, r.PlacementName()},
+		{"spec.stagedRolloutStrategyName", have.Plan.Strategy.Name, strategy},
+		{"spec.resourceSnapshotIndex", fmt.Sprint(have.Plan.Index), indexOf(r, have.Plan.Index)},
+	} {
+		if f.have != f.want {
+			p.refuse(kind, r.Namespace, r.Name, f.field, "the run exists with %q, and a run does not change: choose another name, or delete the run first", f.have)
+		}
+	}
+	c := Change{Kind: "run", Name: name, Action: Unchanged}
+	switch state := have.Run.State; {
+	case r.State == kubefleet.RunState && state == stages.NotStarted:
+		c.Action, c.Command = Started, stages.Start
+	case r.State == kubefleet.RunState && state == stages.Stopped:
+		c.Note = "it is Stopped, and slipway start continues it"
+	case r.State == kubefleet.Stop && (state == stages.Running || state == stages.Pending):
+		c.Action, c.Command = Stopped, stages.Stop
+	}
+	p.changes = append(p.changes, c)
+}
+
+// indexOf returns the index that a run names, or otherwise if it names none.
+func indexOf(r kubefleet.Run, otherwise int) string {
+	if r.Index == nil {
+		return fmt.Sprint(otherwise)
+	}
+	return fmt.Sprint(*r.Index)
+}
+
+// create plans a new run.
+func (p *planner) create(r kubefleet.Run) {
+	kind, name := kindOf("StagedUpdateRun", r.Namespace), kubefleet.EngineName(r.Namespace, r.StrategyName)
+	placed := func(x fleet.Placement) bool { return x.Name == r.PlacementName() }
+	if _, there := p.have.Placements[r.PlacementName()]; !there && !slices.ContainsFunc(p.docs.Placements, placed) {
+		p.refuse(kind, r.Namespace, r.Name, "spec.placementName", "placement %s is not declared: apply its document, too", r.Placement)
+	}
+	declared, there := p.have.Strategies[name]
+	strategy := declared.Strategy
+	for _, s := range p.docs.Strategies {
+		if s.Name == name {
+			strategy, there = s, true
+		}
+	}
+	if !there {
+		p.refuse(kind, r.Namespace, r.Name, "spec.stagedRolloutStrategyName", "strategy %s is not declared: apply its document, too", r.StrategyName)
+	}
+	spec := r.Spec(strategy)
+	p.changes = append(p.changes, Change{Kind: "run", Name: spec.Name, Action: Created, Run: &spec})
+}
+
+// equal compares two declarations by their JSON.
+func equal(a, b any) bool {
+	x, errX := json.Marshal(a)
+	y, errY := json.Marshal(b)
+	return errX == nil && errY == nil && string(x) == string(y)
+}
+
+// differences returns the fields that differ between two documents.
+func differences(now, then any) []Field {
+	var out []Field
+	compare(&out, "", tree(now), tree(then))
+	return out
+}
+
+// tree returns the JSON of a document as values.
+func tree(v any) (out any) {
+	text, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(text, &out)
+	}
+	if err != nil {
+		return nil
+	}
+	return out
+}
+
+func compare(out *[]Field, path string, now, then any) {
+	switch a := now.(type) {
+	case map[string]any:
+		if b, is := then.(map[string]any); is {
+			keys := maps.Clone(a)
+			maps.Copy(keys, b)
+			for _, k := range slices.Sorted(maps.Keys(keys)) {
+				compare(out, strings.TrimPrefix(path+"."+k, "."), a[k], b[k])
+			}
+			return
+		}
+	case []any:
+		if b, is := then.([]any); is {
+			for i := range max(len(a), len(b)) {
+				compare(out, fmt.Sprintf("%s[%d]", path, i), at(a, i), at(b, i))
+			}
+			return
+		}
+	}
+	if f := (Field{path, text(now), text(then)}); f.Now != f.Then {
+		*out = append(*out, f)
+	}
+}
+
+func at(list []any, i int) any {
+	if i < len(list) {
+		return list[i]
+	}
+	return nil
+}
+
+// text returns a value as JSON; a missing one is empty.
+func text(v any) string {
+	if v == nil {
+		return ""
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Sprint(v)
+	}
+	return string(out)
+}
+
+// Delete returns the deletions of everything in the documents that exists: runs first, then
+// placements, then overrides of placements that stay, then strategies.
+func Delete(docs kubefleet.Documents, have State) ([]Change, error) {
+	p := &planner{docs: docs, have: have}
+	p.others()
+	add := func(kind, name string, exists bool) {
+		action := Missing
+		if exists {
+			action = Deleted
+		}
+		p.changes = append(p.changes, Change{Kind: kind, Name: name, Action: action})
+	}
+	for _, r := range docs.Runs {
+		_, exists := have.Runs[r.EngineName()]
+		add("run", r.EngineName(), exists)
+	}
+	gone := map[string]bool{}
+	for _, d := range docs.Placements {
+		now, exists := have.Placements[d.Name]
+		if kind, namespace, name := identity("ResourcePlacement", d.Name); exists && now.Owner != "" {
+			p.refuse(kind, namespace, name, "", "the placement belongs to %q, a program that declares it: delete it there", now.Owner)
+		}
+		gone[d.Name] = true
+		add("placement", d.Name, exists)
+	}
+	p.withoutOverrides(gone)
+	for _, s := range docs.Strategies {
+		_, exists := have.Strategies[s.Name]
+		add("strategy", s.Name, exists)
+	}
+	return p.result()
+}
+
+// withoutOverrides removes the overrides of the documents from the placements that are not gone.
+func (p *planner) withoutOverrides(gone map[string]bool) {
+	in := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(p.have.Placements)) {
+		have := p.have.Placements[name]
+		rest := slices.DeleteFunc(slices.Clone(have.Overrides), func(x placement.Override) bool {
+			return slices.ContainsFunc(p.docs.Overrides, func(o kubefleet.Override) bool { return o.Namespace == x.Namespace && o.Name == x.Name })
+		})
+		if len(rest) == len(have.Overrides) || gone[name] {
+			continue
+		}
+		for _, x := range have.Overrides {
+			if !slices.ContainsFunc(rest, func(y placement.Override) bool { return y.Namespace == x.Namespace && y.Name == x.Name }) {
+				in[x.String()] = append(in[x.String()], name)
+			}
+		}
+		want := have.Placement
+		want.Overrides = rest
+		p.changes = append(p.changes, Change{
+			Kind: "placement", Name: name, Action: Configured, Placement: &want, Version: have.Version,
+			Fields: differences(documentsOf(have.Placement), documentsOf(want)),
+		})
+	}
+	for _, o := range p.docs.Overrides {
+		c := Change{Kind: "override", Name: strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), Action: Missing, Through: in[o.String()]}
+		if len(c.Through) > 0 {
+			c.Action, c.Note = Deleted, "from placement "+strings.Join(c.Through, ", ")
+		}
+		p.changes = append(p.changes, c)
+	}
+}
+
+// Names returns the names of the runs in documents.
+func Names(docs kubefleet.Documents) (runs []string) {
+	for _, r := range docs.Runs {
+		runs = append(runs, r.EngineName())
+	}
+	slices.SortFunc(runs, cmp.Compare)
+	return runs
+}
