@@ -16,13 +16,17 @@ import (
 
 // RunSummary is a short form of a run, for lists.
 type RunSummary struct {
-	Name      string       `json:"name"`
-	UID       string       `json:"uid,omitempty"`
-	Placement string       `json:"placement"`
-	Owner     string       `json:"owner,omitempty"`
-	Title     string       `json:"title,omitempty"`
-	State     stages.State `json:"state,omitempty"`
-	Reason    string       `json:"reason,omitempty"`
+	Name      string `json:"name"`
+	UID       string `json:"uid,omitempty"`
+	Placement string `json:"placement"`
+	// Strategy is the name of the run's strategy; empty if it has none.
+	Strategy string       `json:"strategy,omitempty"`
+	Owner    string       `json:"owner,omitempty"`
+	Title    string       `json:"title,omitempty"`
+	State    stages.State `json:"state,omitempty"`
+	Reason   string       `json:"reason,omitempty"`
+	// Hold means that the run waits for a command to start it.
+	Hold bool `json:"hold,omitempty"`
 	// Stage is the name of the current stage of the run, empty once all are done.
 	Stage string `json:"stage,omitempty"`
 	// Index is the index of the newest snapshot that a cluster gets.
@@ -115,7 +119,7 @@ func (e *Engine) summaryOf(ctx context.Context, rec backend.Record, outlines pla
 		r = &whole.Run
 	}
 	s := RunSummary{
-		Name: r.Name, UID: r.UID, Placement: r.Placement, Owner: rr.Owner, Title: rr.Title, State: r.State, Reason: r.Reason,
+		Name: r.Name, UID: r.UID, Placement: r.Placement, Strategy: plan.Strategy.Name, Owner: rr.Owner, Title: rr.Title, State: r.State, Hold: r.Hold, Reason: r.Reason,
 		Index: plan.Index, Created: r.Created.Time(), Started: r.Started.Time(), Ended: r.Ended.Time(), Holder: rr.Lease.Holder,
 	}
 	if r.Form(runstate.Key{}).Stage >= 0 && r.Form(runstate.Key{}).Stage < len(plan.Stages) {
@@ -143,8 +147,9 @@ func (e *Engine) summaryOf(ctx context.Context, rec backend.Record, outlines pla
 
 // planOutline is the part of a plan that a summary uses.
 type planOutline struct {
-	Index  int
-	Stages []struct {
+	Index    int
+	Strategy struct{ Name string }
+	Stages   []struct {
 		Name   string
 		Groups []struct{ Len int }
 	}

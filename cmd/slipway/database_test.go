@@ -56,6 +56,15 @@ func TestAStoreInADatabase(t *testing.T) {
 		_, err := host.CreateRun(t.Context(), fleet.RunSpec{Name: name, Placement: name, Strategy: strategy(stages.Task{Type: stages.Approval})})
 		v.must(err)
 	}
+	file := v.write("a.yaml", placementFile+"---\n"+strategyFile+"---\n"+runFile)
+	for _, want := range []string{"placement/store: created\nstrategy/careful: created\nrun/store-1: created, stages 1, clusters 3\n", "placement/store: unchanged\nstrategy/careful: unchanged\nrun/store-1: unchanged\n"} {
+		if code, out, errOut := v.run("--store", url, "apply", "-f", file); code != cli.ExitDone || out != want {
+			t.Errorf("apply: %d, %s%s", code, out, errOut)
+		}
+	}
+	if code, out, errOut := v.run("--store", url, "delete", "-f", file, "--force"); code != cli.ExitDone || !strings.Contains(out, "run/store-1: deleted\nplacement/store: deleted") {
+		t.Errorf("delete: %d, %s%s", code, out, errOut)
+	}
 	_, endOther := v.start("serve", "--store", url, "--clusters", clusters)
 	deadline := time.Now().Add(3 * time.Minute)
 	for holders := 0; holders != 2; time.Sleep(100 * time.Millisecond) {

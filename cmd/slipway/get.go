@@ -110,6 +110,14 @@ var kinds = []kind{
 			}
 			l.Add(p.Name, p, p.Snapshots, latest, at, p.Runs, p.Owner)
 		}),
+	kindOf("strategy", "", 4, []string{"Name", "Stages", "Profile", "Rollback"}, all(call.Strategies),
+		func(l *cli.List, s httpapi.DeclaredStrategy) {
+			var names []string
+			for i := range s.Stages {
+				names = append(names, s.Stages[i].Name)
+			}
+			l.Add(s.Name, s, strings.Join(names, ", "), s.Profile, s.Rollback != nil)
+		}),
 	kindOf("run", "placement", 7, []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"},
 		call.runs, func(l *cli.List, r fleet.RunSummary) {
 			done, reason := fmt.Sprintf("%d/%d", r.Completed, r.Clusters), r.Reason
@@ -146,7 +154,7 @@ var kinds = []kind{
 
 func kindNames() (out []string) {
 	for _, k := range kinds {
-		out = append(out, k.name+"s")
+		out = append(out, cli.Plural(k.name))
 	}
 	return slices.Compact(out)
 }
@@ -166,7 +174,7 @@ func (g *getter) list(ctx context.Context, c call, name string, names ...string)
 	if g.run != "" {
 		flag, of = "run", runName(g.run)
 	}
-	named := func(k kind) bool { return name == k.name || name == k.name+"s" }
+	named := func(k kind) bool { return name == k.name || name == cli.Plural(k.name) }
 	i := slices.IndexFunc(kinds, func(k kind) bool { return named(k) && (of == "" || k.of == flag) })
 	switch {
 	case !slices.ContainsFunc(kinds, named):
@@ -174,7 +182,7 @@ func (g *getter) list(ctx context.Context, c call, name string, names ...string)
 	case g.placement != "" && g.run != "":
 		return nil, cli.Usagef("--placement and --run are both set: want one of them")
 	case i < 0:
-		return nil, cli.Usagef("--%s: leave it out, because %s cannot be filtered by it", flag, strings.TrimSuffix(name, "s")+"s")
+		return nil, cli.Usagef("--%s: leave it out, because %s cannot be filtered by it", flag, cli.Plural(kinds[slices.IndexFunc(kinds, named)].name))
 	}
 	k := kinds[i]
 	l := &cli.List{Kind: k.name, Columns: k.columns, Narrow: k.narrow}
@@ -191,13 +199,16 @@ func (g *getter) list(ctx context.Context, c call, name string, names ...string)
 func newGet(o *options) *cobra.Command {
 	var g getter
 	var watch bool
-	cmd := o.reading("get KIND [NAME...]", "List placements, runs, clusters, approvals, snapshots, caps or leases",
-		"slipway get runs --placement web -o wide\nslipway get clusters --run web-v2 --watch", func(ctx context.Context, c call) error {
+	cmd := o.reading("get KIND [NAME...]", "List placements, strategies, runs, clusters, approvals, snapshots, caps or leases",
+		"slipway get runs --placement web -o wide\nslipway get clusters --run web-v2 --watch\nslipway get placements -o yaml >placements.yaml", func(ctx context.Context, c call) error {
 			get := func() (*cli.List, error) { return g.list(ctx, c, c.args[0], c.args[1:]...) }
 			if watch && c.Live {
 				return o.Watch(ctx, get)
 			}
 			l, err := get()
+			if err == nil && o.IsValue() {
+				l.Value, err = documents(ctx, c, l)
+			}
 			if err == nil {
 				err = o.Print(l)
 			}

@@ -169,13 +169,15 @@ func TestGetShowsWhatTheStoreHas(t *testing.T) {
 		t.Errorf("CREATED is for -o wide only:\n%s%s", narrow, all)
 	}
 	var runs struct {
-		Items []fleet.RunSummary `json:"items"`
+		Items []struct {
+			Status fleet.RunSummary `json:"status"`
+		} `json:"items"`
 	}
 	v.must(json.Unmarshal([]byte(v.shows(cli.ExitDone, "get runs -o json")), &runs))
-	if len(runs.Items) != 2 || runs.Items[0].State != stages.Completed || runs.Items[1].Completed != 1 {
+	if len(runs.Items) != 2 || runs.Items[0].Status.State != stages.Completed || runs.Items[1].Status.Completed != 1 {
 		t.Errorf("runs as JSON: %+v", runs)
 	}
-	v.shows(cli.ExitDone, "get runs -o yaml", "items:\n")
+	v.shows(cli.ExitDone, "get runs -o yaml", "\nitems:\n")
 	for line := range strings.SplitSeq(v.shows(cli.ExitDone, "get runs"), "\n") {
 		if len(line) > 80 {
 			t.Errorf("a line of %d columns: %s", len(line), line)
@@ -459,7 +461,7 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "amc", "approve", "catch-up", "cordon", "create", "delete", "demo", "describe", "diff", "drain", "drift", "explain", "fleet", "forecast",
+		"abort", "amc", "apply", "approve", "catch-up", "cordon", "create", "delete", "demo", "describe", "diff", "drain", "drift", "explain", "fleet", "forecast",
 		"gate", "get", "history", "hub", "leases", "member", "migrate", "preview", "preview-selection", "reject", "retry", "rollback", "serve",
 		"set", "simulate", "skip", "start", "stop", "store", "timeline", "uncordon", "updaterun", "updatestrategy", "version", "wait", "watch",
 		"workflow",

@@ -17,6 +17,7 @@ import (
 	driftcmd "github.com/slipway-dev/slipway/cmd/slipway/internal/drift"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -29,7 +30,7 @@ type specOptions struct {
 }
 
 func (s *specOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON: a ClusterStagedUpdateStrategy, or only the fields of a strategy; on a hub also the name of a strategy object")
+	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON: a ClusterStagedUpdateStrategy, or only the fields of a strategy; or the name of a strategy that was applied")
 	_ = cmd.MarkFlagFilename("strategy", "yaml", "yml", "json")
 	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; default a new snapshot of the objects as they are now")
 	cmd.Flags().Lookup("index").DefValue = "0" // help shows no -1
@@ -49,7 +50,7 @@ func (s *specOptions) spec(c call, name string) (fleet.RunSpec, error) {
 	if s.strategy == "" {
 		return spec, cli.Usagef("--strategy is not set: it names the file of the strategy")
 	}
-	if _, err := os.Stat(s.strategy); err != nil && c.Hub != nil {
+	if _, err := os.Stat(s.strategy); err != nil && (c.Hub != nil || !strings.Contains(s.strategy, "/") && !kubefleet.IsDocument(s.strategy)) {
 		spec.Strategy.Name = s.strategy
 		return spec, nil
 	}
@@ -167,8 +168,17 @@ func newPreviewSelection(o *options) *cobra.Command {
 
 func newDiff(o *options) *cobra.Command {
 	var s specOptions
-	cmd := o.reading("diff PLACEMENT --strategy FILE", "Show what a run would change on the clusters; nothing is written",
-		"slipway diff web --strategy strategy.yaml --cluster eu-1", func(ctx context.Context, c call) error {
+	var files []string
+	cmd := o.reading("diff [PLACEMENT] --strategy FILE | -f FILE", "Show what a run would change on the clusters, or what apply would change; nothing is written",
+		"slipway diff web --strategy strategy.yaml --cluster eu-1\nslipway diff -f fleet/", func(ctx context.Context, c call) error {
+			switch {
+			case len(files) > 0 && (len(c.args) > 0 || s.strategy != "" || s.index >= 0 || len(s.clusters) > 0):
+				return cli.Usagef("-f: leave PLACEMENT, --strategy, --index and --cluster out, because it compares documents")
+			case len(files) > 0:
+				return o.diffFiles(ctx, c, files)
+			case len(c.args) == 0:
+				return cli.Usagef("want slipway diff PLACEMENT --strategy FILE, or slipway diff -f FILE; see slipway diff --help")
+			}
 			spec, err := s.spec(c, c.args[0])
 			if err != nil {
 				return err
@@ -177,6 +187,7 @@ func newDiff(o *options) *cobra.Command {
 		})
 	s.flags(cmd)
 	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
+	fileFlag(cmd, &files)
 	return cmd
 }
 

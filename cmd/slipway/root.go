@@ -85,7 +85,7 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 		}
 		root.AddCommand(verbs...)
 	}
-	group("Rollouts:", append(newRunVerbs(o), newCreate(o), newCatchUp(o), newRollback(o), newWait(o), newWatch(o), newSet(o), newDelete(o))...)
+	group("Rollouts:", append(newRunVerbs(o), newApply(o), newCreate(o), newCatchUp(o), newRollback(o), newWait(o), newWatch(o), newSet(o), newDelete(o))...)
 	group("Approvals:", newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject))
 	group("State:", newGet(o), newDescribe(o), newHistory(o), newExplain(o), newTimeline(o), newLeases(o))
 	group("Previews:", newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o), newForecast(o))

@@ -246,6 +246,7 @@ func newSet(o *options) *cobra.Command {
 func newDelete(o *options) *cobra.Command {
 	var placed fleet.DeleteOptions
 	var force bool
+	var d deletion
 	kind := func(kind, short, done string, do func(c call, ctx context.Context, name string) error) *cobra.Command {
 		return o.writing(kind+" NAME", short,
 			"", func(ctx context.Context, c call) error {
@@ -263,8 +264,30 @@ func newDelete(o *options) *cobra.Command {
 	run := kind("run", "Delete a run with its events", "deleted",
 		func(c call, ctx context.Context, name string) error { return c.Run(name).Delete(ctx, force) })
 	run.Flags().BoolVar(&force, "force", false, "also delete a run that has not ended; clusters in flight keep their current state")
-	return cli.Group("delete", "Delete a placement, a run, a cap, or the record of a deletion", placement, run,
+	all := o.command("delete -f FILE", "Delete the objects in files, or a placement, a strategy, a run, a cap, or the record of a deletion",
+		"slipway delete -f fleet/ --dry-run\nslipway delete placement web", func(ctx context.Context, c call) error { return o.deleteFiles(ctx, c, d) }, &d.dry)
+	fileFlag(all, &d.files)
+	all.Flags().BoolVar(&d.dry, "dry-run", false, "only show what would be deleted")
+	all.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask for a confirmation on a terminal")
+	all.Flags().BoolVar(&d.force, "force", false, "also delete runs that have not ended; clusters in flight keep their current state")
+	all.Flags().StringVar((*string)(&d.placed.Policy), "policy", "",
+		"fate of the objects on the clusters of placements: DeleteCreated, Delete or Abandon; default: the policy of each placement")
+	deleteFiles := all.RunE
+	all.Args = nil
+	all.ValidArgsFunction = nil
+	all.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 0:
+			return cli.Usagef("unknown command %q for %q: see %[2]s --help", args[0], cmd.CommandPath())
+		case len(d.files) == 0:
+			return cmd.Help()
+		}
+		return deleteFiles(cmd, args)
+	}
+	all.AddCommand(placement, run,
+		kind("strategy", "Delete a declared strategy; runs have a copy of it", "deleted", call.DeleteStrategy),
 		kind("cap", "Delete a cap that no run holds or waits for", "deleted", call.DeleteCap),
 		kind("deletion", "Forget how the deletion of a placement ended", "deleted",
 			func(c call, ctx context.Context, name string) error { return c.Placement(name).ForgetDeletion(ctx) }))
+	return all
 }

@@ -396,7 +396,7 @@ func TestNamesAreCompleted(t *testing.T) {
 		"approve shop-2 ":     "shop-2-after-canary\n",
 		"explain shop-2 eu-":  "eu-1\neu-2\neu-3\n",
 		"preview ":            "shop\n",
-		"get ":                "placements\nruns\nclusters\napprovals\nsnapshots\ncaps\nleases\n",
+		"get ":                "placements\nstrategies\nruns\nclusters\napprovals\nsnapshots\ncaps\nleases\n",
 		"describe run shop-2": "shop-2\n",
 		"delete run shop-1":   "shop-1\n",
 		"create run shop":     "",

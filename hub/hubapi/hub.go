@@ -27,14 +27,18 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	discached "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -84,6 +88,8 @@ type Hub struct {
 	all       bool
 	client    dynamic.Interface
 	metadata  metadata.Interface
+	// mapper finds the resource of a kind; it asks the API server when it is first used.
+	mapper meta.RESTMapper
 	// raw requests objects as the API server's tables.
 	raw rest.Interface
 	// engine reads the records of the hub. It does not run.
@@ -112,6 +118,11 @@ func New(cfg Config) (*Hub, error) {
 	if h.metadata, err = kubehttp.Metadata(config, nil); err != nil {
 		return nil, err
 	}
+	kinds, err := discovery.NewDiscoveryClientForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	h.mapper = restmapper.NewDeferredDiscoveryRESTMapper(discached.NewMemCacheClient(kinds))
 	plain := rest.CopyConfig(config)
 	plain.NegotiatedSerializer, plain.DisableCompression = unstructuredscheme.NewUnstructuredNegotiatedSerializer(), true
 	plain.Wrap(kubehttp.ReadRefusals)

@@ -3,8 +3,10 @@ package hubapi
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -163,4 +165,25 @@ func (h *Hub) strategies(ctx context.Context) (out []httpapi.DeclaredStrategy, e
 		out = append(out, httpapi.DeclaredStrategy{Strategy: s})
 	}
 	return out, err
+}
+
+// Objects returns the objects with these names, as a client applies them again: with their status,
+// and without the metadata that the API server writes. The kind is placement, strategy or run.
+func (h *Hub) Objects(ctx context.Context, kind string, names []string) ([]unstructured.Unstructured, error) {
+	resource := map[string]string{"placement": placementKind, "strategy": strategyKind, "run": runKind}[kind]
+	all, err := h.objects(ctx, resource)
+	if err != nil {
+		return nil, err
+	}
+	var out []unstructured.Unstructured
+	for _, u := range all {
+		if !slices.Contains(names, h.shown(u.GetNamespace(), u.GetName())) {
+			continue
+		}
+		clean := bare(&u)
+		clean.SetFinalizers(nil)
+		clean.SetOwnerReferences(nil)
+		out = append(out, *clean)
+	}
+	return out, nil
 }

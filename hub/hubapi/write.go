@@ -192,9 +192,8 @@ func (h *Hub) deleteRun(ctx context.Context, run string, o httpapi.RunDeletion) 
 	if err != nil {
 		return explain(err, k.Namespace, "viewer")
 	}
-	s, err := status.RunSummary(u)
-	if err == nil && (s.State == stages.Running || s.State == stages.Stopping) {
-		return fmt.Errorf("run %s: %w", run, &stages.RefusedError{Verb: "Delete", State: s.State, Reason: "stop it first, or force the deletion"})
+	if err := mayBeDeleted(u); err != nil {
+		return err
 	}
 	return h.remove(ctx, runKind, run)
 }

@@ -117,12 +117,20 @@ func (l *List) Add(name string, value any, cells ...any) {
 	l.rows = append(l.rows, row{name, cells, value})
 }
 
+// Plural returns the plural of a kind.
+func Plural(kind string) string {
+	if stem, is := strings.CutSuffix(kind, "y"); is {
+		return stem + "ies"
+	}
+	return kind + "s"
+}
+
 // Print shows a list in the format of -o. For a table without rows it says on standard error that
 // there are none, like kubectl.
 func (o *Options) Print(l *List) error {
 	switch {
 	case o.IsTable() && len(l.rows) == 0:
-		_, err := fmt.Fprintf(o.ErrOut, "no %ss\n", l.Kind)
+		_, err := fmt.Fprintf(o.ErrOut, "no %s\n", Plural(l.Kind))
 		return err
 	case o.IsValue() && l.Value != nil:
 		return o.PrintValue(l.Value)

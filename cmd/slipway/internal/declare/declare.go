@@ -4,7 +4,6 @@
 package declare
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -22,6 +21,8 @@ import (
 type State struct {
 	Placements map[string]httpapi.PlacementSummary
 	Strategies map[string]httpapi.DeclaredStrategy
+	// Deleting are the placements that are being deleted, among the placements of the documents.
+	Deleting map[string]bool
 	// Runs are the existing runs among the runs of the documents.
 	Runs map[string]fleet.Status
 }
@@ -113,11 +114,8 @@ func (p *planner) refuse(kind, namespace, name, field, format string, args ...an
 
 // kindOf returns a kind, or its cluster-scoped twin if the namespace is empty.
 func kindOf(kind, namespace string) string {
-	switch {
-	case namespace != "":
+	if namespace != "" {
 		return kind
-	case kind == "ResourcePlacement", kind == "ResourceOverride":
-		return "Cluster" + kind
 	}
 	return "Cluster" + kind
 }
@@ -151,6 +149,9 @@ func (p *planner) placements() {
 		have, exists := p.have.Placements[doc.Name]
 		if exists && have.Owner != "" {
 			p.refuse(kind, namespace, name, "", "the placement belongs to %q, a program that declares it: change it there", have.Owner)
+		}
+		if p.have.Deleting[doc.Name] {
+			p.refuse(kind, namespace, name, "", "the placement is being deleted: apply it again after the end of the deletion")
 		}
 		if exists {
 			want[doc.Name] = kubefleet.Declare(have.Placement, doc)
@@ -217,23 +218,27 @@ func (p *planner) placement(name string, want fleet.Placement) {
 				return
 			}
 		} else {
-			c.Fields = differences(documentsOf(have.Placement), documentsOf(want))
+			c.Fields = Differences(documentsOf(have.Placement), documentsOf(want))
 		}
 	}
 	p.changes = append(p.changes, c)
 }
 
-// documentsOf returns the document of a placement with its overrides as a field, or the placement
+// documentsOf returns the document of a placement with its overrides by name, or the placement
 // if it has no document.
 func documentsOf(p fleet.Placement) any {
 	o, err := kubefleet.ObjectOf(p)
 	if err != nil {
 		return p
 	}
+	overrides := map[string]placement.Override{}
+	for _, x := range p.Overrides {
+		overrides[x.String()] = x
+	}
 	return struct {
 		kubefleet.Object
-		Overrides []placement.Override `json:"overrides,omitempty"`
-	}{o, p.Overrides}
+		Overrides map[string]placement.Override `json:"overrides"`
+	}{o, overrides}
 }
 
 // override reports the effect of an override, which is stored in the placements that it concerns.
@@ -268,7 +273,7 @@ func (p *planner) strategies() {
 		case exists && equal(have.Strategy, s):
 			c.Action, c.Strategy = Unchanged, nil
 		case exists:
-			c.Action, c.Fields = Configured, differences(strategyOf(have.Strategy), strategyOf(s))
+			c.Action, c.Fields = Configured, Differences(strategyOf(have.Strategy), strategyOf(s))
 		}
 		p.changes = append(p.changes, c)
 	}
@@ -306,7 +311,7 @@ func (p *planner) run(r kubefleet.Run) {
 	}
 	c := Change{Kind: "run", Name: name, Action: Unchanged}
 	switch state := have.Run.State; {
-	case r.State == kubefleet.RunState && state == stages.NotStarted:
+	case r.State == kubefleet.RunState && have.Run.Hold:
 		c.Action, c.Command = Started, stages.Start
 	case r.State == kubefleet.RunState && state == stages.Stopped:
 		c.Note = "it is Stopped, and slipway start continues it"
@@ -352,8 +357,8 @@ func equal(a, b any) bool {
 	return errX == nil && errY == nil && string(x) == string(y)
 }
 
-// differences returns the fields that differ between two documents.
-func differences(now, then any) []Field {
+// Differences returns the fields that differ between two documents.
+func Differences(now, then any) []Field {
 	var out []Field
 	compare(&out, "", tree(now), tree(then))
 	return out
@@ -467,7 +472,7 @@ func (p *planner) withoutOverrides(gone map[string]bool) {
 		want.Overrides = rest
 		p.changes = append(p.changes, Change{
 			Kind: "placement", Name: name, Action: Configured, Placement: &want, Version: have.Version,
-			Fields: differences(documentsOf(have.Placement), documentsOf(want)),
+			Fields: Differences(documentsOf(have.Placement), documentsOf(want)),
 		})
 	}
 	for _, o := range p.docs.Overrides {
@@ -477,13 +482,4 @@ func (p *planner) withoutOverrides(gone map[string]bool) {
 		}
 		p.changes = append(p.changes, c)
 	}
-}
-
-// Names returns the names of the runs in documents.
-func Names(docs kubefleet.Documents) (runs []string) {
-	for _, r := range docs.Runs {
-		runs = append(runs, r.EngineName())
-	}
-	slices.SortFunc(runs, cmp.Compare)
-	return runs
 }

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/hubapi"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// fileFlag adds -f.
+func fileFlag(cmd *cobra.Command, files *[]string) {
+	cmd.Flags().StringSliceVarP(files, "filename", "f", nil, cli.FileFlag)
+	_ = cmd.MarkFlagFilename("filename", "yaml", "yml", "json")
+}
+
+// newApply declares the documents of files.
+func newApply(o *options) *cobra.Command {
+	var files []string
+	var dry, force bool
+	cmd := o.command("apply -f FILE", "Declare the placements, overrides, strategies and runs of files",
+		"slipway apply -f web.yaml\nslipway apply -f fleet/ --dry-run\nslipway get placements -o yaml | slipway apply -f -",
+		func(ctx context.Context, c call) error {
+			switch {
+			case c.Hub != nil:
+				return o.applyToHub(ctx, c, files, hubapi.ApplyOptions{Force: force, DryRun: dry})
+			case force:
+				return cli.Usagef("--force-conflicts: leave it out, because only the objects of a hub have field managers")
+			}
+			return o.apply(ctx, c, files, dry)
+		}, &dry)
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.target.Create = !dry
+		err := run(cmd, args)
+		if dry && errors.Is(err, fs.ErrNotExist) && !target.InDatabase(o.target.Store) {
+			if _, missing := os.Stat(o.target.Store); o.target.Store != "" && missing != nil {
+				return fmt.Errorf("the store %s does not exist yet: apply without --dry-run creates it", o.target.Store)
+			}
+		}
+		return err
+	}
+	cmd.Long = `Declare the placements, overrides, strategies and runs of files, in the documents that a hub takes as objects:
+ClusterResourcePlacement, ClusterResourceOverride, ClusterStagedUpdateStrategy, ClusterStagedUpdateRun, and their twins in a
+namespace. A missing file of --store is created. If a document has a problem, nothing is changed, and all problems are shown with
+their lines. A run that exists is started or stopped if its spec.state asks for it; nothing else of a run changes. On a hub the
+objects are applied on the server, and all kinds are accepted.`
+	fileFlag(cmd, &files)
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would change; placements, strategies and plans are checked by the engine")
+	cmd.Flags().BoolVar(&force, "force-conflicts", false, "on a hub: take fields from other field managers, such as kubectl")
+	return cmd
+}
+
+// apply carries out or shows the changes that documents ask for.
+func (o *options) apply(ctx context.Context, c call, files []string, dry bool) error {
+	docs, err := o.Documents(files)
+	if err != nil {
+		return err
+	}
+	changes, err := o.planned(ctx, c, docs, declare.Plan)
+	if err != nil {
+		return err
+	}
+	return o.carryOut(c, changes, dry, func(change *declare.Change) (string, error) { return o.declare(ctx, c, changes, change, dry) })
+}
+
+// planned reads the present state, and plans the changes of documents.
+func (o *options) planned(ctx context.Context, c call, docs kubefleet.Documents, plan func(kubefleet.Documents, declare.State) ([]declare.Change, error)) ([]declare.Change, error) {
+	have, err := present(ctx, c, docs)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := plan(docs, have)
+	if err == nil && len(changes) == 0 {
+		err = errors.New("-f: there is no document")
+	}
+	return changes, err
+}
+
+// present returns the part of the store that documents are compared with.
+func present(ctx context.Context, c call, docs kubefleet.Documents) (have declare.State, err error) {
+	have = declare.State{Placements: map[string]httpapi.PlacementSummary{}, Strategies: map[string]httpapi.DeclaredStrategy{}, Runs: map[string]fleet.Status{}, Deleting: map[string]bool{}}
+	placements, err := c.Placements(ctx)
+	if err != nil {
+		return have, err
+	}
+	for _, p := range placements {
+		have.Placements[p.Name] = p
+	}
+	strategies, err := c.Strategies(ctx)
+	if err != nil {
+		return have, err
+	}
+	for _, s := range strategies {
+		have.Strategies[s.Name] = s
+	}
+	for _, p := range docs.Placements {
+		d, err := c.Placement(p.Name).Deletion(ctx)
+		if err != nil && !errors.Is(err, backend.ErrNotFound) {
+			return have, err
+		}
+		have.Deleting[p.Name] = err == nil && d.Ended.IsZero()
+	}
+	for _, r := range docs.Runs {
+		name := r.EngineName()
+		s, err := c.Run(name).Status(ctx)
+		switch {
+		case errors.Is(err, backend.ErrNotFound):
+		case err != nil:
+			return have, err
+		default:
+			have.Runs[name] = s
+		}
+	}
+	return have, nil
+}
+
+// carryOut carries out changes one after the other, and reports each. A failure ends neither the
+// changes of other objects nor their reports; do returns a note for people.
+func (o *options) carryOut(c call, changes []declare.Change, dry bool, do func(*declare.Change) (string, error)) error {
+	failed := map[string]bool{}
+	var errs []error
+	for i := range changes {
+		change := &changes[i]
+		note, err := change.Note, error(nil)
+		if through := slices.IndexFunc(change.Through, func(name string) bool { return failed["placement/"+name] }); through >= 0 {
+			failed[change.Object()] = true
+			continue // the error of the placement is the reason
+		}
+		if change.Differs() {
+			var more string
+			more, err = do(change)
+			note = strings.TrimPrefix(note+", "+more, ", ")
+		}
+		if err != nil {
+			failed[change.Object()] = true
+			errs = append(errs, err)
+			continue
+		}
+		done := string(change.Action)
+		if note = strings.Trim(note, ", "); note != "" {
+			done += ", " + note
+		}
+		if dry && change.Differs() {
+			done += " (dry run)"
+		}
+		if change.Kind == "run" && change.Action != declare.Deleted && change.Differs() && !dry {
+			err = o.recorded(c, nil, change.Object(), "%s", done)
+		} else {
+			err = o.Recorded(change.Object(), "%s", done)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// declare carries out one change of apply, or only checks it. It returns a note for people.
+func (o *options) declare(ctx context.Context, c call, all []declare.Change, change *declare.Change, dry bool) (string, error) {
+	how := httpapi.Declaring{Version: change.Version, New: change.Version == "", DryRun: dry}
+	switch {
+	case change.Placement != nil:
+		return "", c.PutPlacement(ctx, *change.Placement, how)
+	case change.Strategy != nil:
+		return "", c.PutStrategy(ctx, *change.Strategy, how)
+	case change.Command != "" && !dry:
+		return "", c.Run(change.Name).Command(ctx, stages.Command{Verb: change.Command, At: time.Now()})
+	case change.Run == nil:
+		return "", nil
+	case !dry:
+		s, err := c.CreateRun(ctx, *change.Run)
+		return o.runNote(s.Plan, err)
+	case slices.ContainsFunc(all, func(p declare.Change) bool {
+		return p.Kind == "placement" && p.Name == change.Run.Placement && p.Differs()
+	}):
+		return "not planned, because its placement changes, too", nil
+	}
+	return o.runNote(c.Preview(ctx, *change.Run))
+}
+
+// runNote describes a plan, and prints its warnings.
+func (o *options) runNote(p *stages.Plan, err error) (string, error) {
+	if err != nil || p == nil {
+		return "", err
+	}
+	for _, w := range p.Warnings {
+		o.Warn("%s", w)
+	}
+	return fmt.Sprintf("stages %d, clusters %d", len(p.Stages), p.Len()), nil
+}
+
+// diffFiles shows the fields that apply would change.
+func (o *options) diffFiles(ctx context.Context, c call, files []string) error {
+	if c.Hub != nil {
+		return o.diffWithHub(ctx, c, files)
+	}
+	docs, err := o.Documents(files)
+	if err != nil {
+		return err
+	}
+	changes, err := o.planned(ctx, c, docs, declare.Plan)
+	if err != nil {
+		return err
+	}
+	return o.printChanges(changes)
+}
+
+// printChanges shows the changes of documents, a row for each field. The error is cli.ErrDiffers if
+// there is one.
+func (o *options) printChanges(changes []declare.Change) error {
+	l := &cli.List{Kind: "object", Columns: []string{"Object", "Change", "Field", "Now", "File"}}
+	for i := range changes {
+		change := &changes[i]
+		if !change.Differs() || change.Kind == "override" && len(change.Through) > 0 && change.Action == declare.Configured {
+			continue // the field of the placement shows it
+		}
+		if len(change.Fields) == 0 {
+			l.Add(change.Object(), changed{change.Object(), change.Action, change.Note, nil}, change.Action, "", "", "")
+		}
+		for _, f := range change.Fields {
+			l.Add(change.Object(), changed{change.Object(), change.Action, change.Note, []declare.Field{f}}, change.Action, f.Path, f.Now, f.Then)
+		}
+	}
+	if l.Len() == 0 {
+		return nil
+	}
+	if err := o.Print(l); err != nil {
+		return err
+	}
+	return cli.ErrDiffers
+}
+
+// changed is a change in the output of diff -f.
+type changed struct {
+	Object string          `json:"object"`
+	Change declare.Action  `json:"change"`
+	Note   string          `json:"note,omitempty"`
+	Fields []declare.Field `json:"fields,omitempty"`
+}
+
+// deletion are the flags of delete -f.
+type deletion struct {
+	files           []string
+	dry, yes, force bool
+	placed          fleet.DeleteOptions
+}
+
+// deleteFiles deletes the objects in files. It shows them, and asks first on a terminal.
+func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
+	if c.Hub != nil {
+		return o.deleteOnHub(ctx, c, d)
+	}
+	docs, err := o.Documents(d.files)
+	if err != nil {
+		return err
+	}
+	changes, err := o.planned(ctx, c, docs, declare.Delete)
+	if err != nil {
+		return err
+	}
+	if !d.dry {
+		for i := range changes {
+			if changes[i].Differs() {
+				fmt.Fprintf(o.ErrOut, "%s\n", willDelete(&changes[i], d.placed))
+			}
+		}
+		if err := o.confirm("delete", d.yes); err != nil {
+			return err
+		}
+	}
+	return o.carryOut(c, changes, d.dry, func(change *declare.Change) (string, error) {
+		switch {
+		case d.dry, change.Kind == "override":
+			return "", nil
+		case change.Placement != nil:
+			return "", c.PutPlacement(ctx, *change.Placement, httpapi.Declaring{Version: change.Version})
+		case change.Kind == "strategy":
+			return "", c.DeleteStrategy(ctx, change.Name)
+		case change.Kind == "run":
+			return "", c.Run(change.Name).Delete(ctx, d.force)
+		}
+		return "an engine removes its objects from the clusters", c.Placement(change.Name).Delete(ctx, d.placed)
+	})
+}
+
+// willDelete says what a deletion removes.
+func willDelete(change *declare.Change, placed fleet.DeleteOptions) string {
+	text := change.Object() + " will be deleted"
+	switch {
+	case change.Action == declare.Configured:
+		return change.Object() + " will change, and its next run brings the objects without the overrides"
+	case change.Kind == "placement" && placed.Policy != "":
+		return text + ", with the objects on its clusters by the policy " + string(placed.Policy)
+	case change.Kind == "placement":
+		return text + ", with the objects on its clusters by its own policy"
+	case change.Kind == "run":
+		return text + ", with its events"
+	}
+	return text
+}

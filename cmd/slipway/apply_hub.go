@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
+	"github.com/slipway-dev/slipway/formats/manifest"
+	"github.com/slipway-dev/slipway/hub/hubapi"
+)
+
+// objects reads the objects of the files of -f, for a hub.
+func (o *options) objects(files []string) ([]manifest.Object, error) {
+	inputs, closeAll, err := o.Inputs(files)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll()
+	var all []manifest.Object
+	var errs []error
+	for _, in := range inputs {
+		some, err := manifest.Read(in.Text, in.Name)
+		all, errs = append(all, some...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if len(all) == 0 {
+		return nil, errors.New("-f: there is no document")
+	}
+	return all, nil
+}
+
+// applyToHub applies objects on a hub, if the API server accepts all of them in a dry run. An object
+// whose namespace or kind does not exist yet may need another one of the files, so that it is only
+// checked when it is applied.
+func (o *options) applyToHub(ctx context.Context, c call, files []string, how hubapi.ApplyOptions) error {
+	changes, all, err := o.previewOnHub(ctx, c, files, how.Force)
+	if err != nil {
+		return err
+	}
+	return o.carryOut(c, changes, how.DryRun, func(change *declare.Change) (string, error) {
+		if how.DryRun {
+			return "", nil
+		}
+		obj := all[change.Object()]
+		_, err := c.Hub.Apply(ctx, obj.Unstructured, how)
+		return "", atPlace(obj, err)
+	})
+}
+
+// previewOnHub returns the changes of objects by a dry run, and the objects by the changes.
+func (o *options) previewOnHub(ctx context.Context, c call, files []string, force bool) ([]declare.Change, map[string]manifest.Object, error) {
+	all, err := o.objects(files)
+	if err != nil {
+		return nil, nil, err
+	}
+	byChange := map[string]manifest.Object{}
+	var changes []declare.Change
+	var errs []error
+	for _, obj := range all {
+		change := declare.Change{Kind: strings.ToLower(obj.GetKind()), Name: qualified(obj.Unstructured), Action: declare.Created}
+		done, err := c.Hub.Apply(ctx, obj.Unstructured, hubapi.ApplyOptions{Force: force, DryRun: true})
+		switch {
+		case apierrors.IsNotFound(err):
+			change.Note = "not checked, because its kind or its namespace does not exist yet"
+		case err != nil:
+			errs = append(errs, atPlace(obj, err))
+		case done.Unchanged():
+			change.Action = declare.Unchanged
+		case done.Before != nil:
+			change.Action, change.Fields = declare.Configured, declare.Differences(done.Before.Object, done.After.Object)
+		}
+		changes, byChange[change.Object()] = append(changes, change), obj
+	}
+	return changes, byChange, errors.Join(errs...)
+}
+
+// atPlace adds the place of an object to an error.
+func atPlace(obj manifest.Object, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s:%d: %s/%s: %w", obj.Place.File, obj.Place.Line, obj.GetKind(), obj.GetName(), err)
+}
+
+// qualified returns [NAMESPACE/]NAME.
+func qualified(u *unstructured.Unstructured) string {
+	return strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/")
+}
+
+// diffWithHub shows the fields that applying files would change on a hub.
+func (o *options) diffWithHub(ctx context.Context, c call, files []string) error {
+	changes, _, err := o.previewOnHub(ctx, c, files, true)
+	if err != nil {
+		return err
+	}
+	return o.printChanges(changes)
+}
+
+// deleteOnHub deletes the objects of files on a hub, the last ones first.
+func (o *options) deleteOnHub(ctx context.Context, c call, d deletion) error {
+	if d.placed.Policy != "" {
+		return cli.Usagef("--policy: leave it out, because a hub deletes by the policy in the spec of a placement")
+	}
+	all, err := o.objects(d.files)
+	if err != nil {
+		return err
+	}
+	slices.Reverse(all)
+	byChange := map[string]manifest.Object{}
+	var changes []declare.Change
+	var errs []error
+	for _, obj := range all {
+		change := declare.Change{Kind: strings.ToLower(obj.GetKind()), Name: qualified(obj.Unstructured), Action: declare.Missing}
+		exists, err := c.Hub.Remove(ctx, obj.Unstructured, d.force, true)
+		if exists {
+			change.Action = declare.Deleted
+		}
+		errs = append(errs, atPlace(obj, err))
+		changes, byChange[change.Object()] = append(changes, change), obj
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if !d.dry {
+		for i := range changes {
+			if changes[i].Differs() {
+				fmt.Fprintf(o.ErrOut, "%s will be deleted\n", changes[i].Object())
+			}
+		}
+		if err := o.confirm("delete", d.yes); err != nil {
+			return err
+		}
+	}
+	return o.carryOut(c, changes, d.dry, func(change *declare.Change) (string, error) {
+		if d.dry {
+			return "", nil
+		}
+		obj := byChange[change.Object()]
+		_, err := c.Hub.Remove(ctx, obj.Unstructured, d.force, false)
+		return "", atPlace(obj, err)
+	})
+}

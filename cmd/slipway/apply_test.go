@@ -1,0 +1,270 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+)
+
+const placementFile = `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: store}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shop}]
+  strategy: {type: External}
+`
+
+const strategyFile = `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: careful}
+spec:
+  stages:
+  - name: all
+    labelSelector: {}
+    beforeStageTasks: [{type: Approval}]
+`
+
+const overrideFile = `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourceOverride
+metadata: {name: eu}
+spec:
+  placement: {name: store}
+  clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: shop}]
+  policy:
+    overrideRules:
+    - clusterSelector: {clusterSelectorTerms: []}
+      jsonPatchOverrides: [{op: add, path: /metadata/labels, value: {eu: "true"}}]
+`
+
+const runFile = `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateRun
+metadata: {name: store-1}
+spec: {placementName: store, stagedRolloutStrategyName: careful}
+`
+
+// write writes files, given as names and texts, and returns their directory.
+func (v *env) write(files ...string) string {
+	v.t.Helper()
+	dir := v.t.TempDir()
+	for i := 0; i < len(files); i += 2 {
+		v.must(os.WriteFile(filepath.Join(dir, files[i]), []byte(files[i+1]), 0o600))
+	}
+	return dir
+}
+
+// piped runs the command on the store with a standard input.
+func (v *env) piped(in string, args ...string) (code int, out, errOut string) {
+	v.t.Helper()
+	var o, e bytes.Buffer
+	code = run(v.t.Context(), append([]string{"--store", v.file}, args...), genericiooptions.IOStreams{In: strings.NewReader(in), Out: &o, ErrOut: &e}, v.connect)
+	return code, o.String(), e.String()
+}
+
+// printed fails unless a command with these results ended with code and printed out.
+func (v *env) printed(code int, out string, got int, gotOut, gotErr string) {
+	v.t.Helper()
+	if got != code || gotOut != out {
+		v.t.Errorf("exit code %d, want %d\n%s%s\nwant\n%s", got, code, gotOut, gotErr, out)
+	}
+}
+
+// A file declares everything that a rollout needs, in a store that is not there yet. The same file
+// changes nothing the next time.
+func TestADirectoryOfFilesIsApplied(t *testing.T) {
+	v := newEnv(t)
+	dir := v.write("1-placement.yaml", placementFile, "2-strategy.yml", strategyFile, "3-run.yaml", runFile+"---\n"+overrideFile, "README.md", "no document")
+	v.file = filepath.Join(t.TempDir(), "new.db")
+	if code, _, errOut := v.on("apply", "-f", dir, "--dry-run"); code != cli.ExitFailed || !strings.Contains(errOut, "does not exist yet: apply without --dry-run creates it") {
+		t.Errorf("a dry run on a store that is not there: %d, %s", code, errOut)
+	}
+	code, out, errOut := v.on("apply", "-f", dir)
+	v.printed(cli.ExitDone, `placement/store: created
+override/eu: created, in placement store
+strategy/careful: created
+run/store-1: created, stages 1, clusters 3, for the engine that runs on this store next
+`, code, out, errOut)
+	code, out, errOut = v.on("apply", "-f", dir)
+	v.printed(cli.ExitDone, "placement/store: unchanged\noverride/eu: unchanged, in placement store\nstrategy/careful: unchanged\nrun/store-1: unchanged\n", code, out, errOut)
+	code, out, errOut = v.on("diff", "-f", dir)
+	v.printed(cli.ExitDone, "", code, out, errOut)
+	v.shows(cli.ExitDone, "get strategies", "careful", "all")
+	v.shows(cli.ExitDone, "get runs", "store-1", "store")
+}
+
+// What get prints as YAML is applied again, on this store and on another one.
+func TestGetPrintsDocumentsThatAreAppliedAgain(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strategyFile+"---\n"+overrideFile+"---\n"+runFile))
+	var all string
+	for _, kind := range []string{"placement store", "strategies", "run store-1"} {
+		all += "---\n" + v.shows(cli.ExitDone, "get "+kind+" -o yaml")
+	}
+	const want = "placement/store: %s\noverride/eu: %[1]s, in placement store\nstrategy/careful: %[1]s\nrun/store-1: "
+	code, out, errOut := v.piped(all, "apply", "-f", "-")
+	v.printed(cli.ExitDone, strings.ReplaceAll(strings.ReplaceAll(want, "%s", "unchanged"), "%[1]s", "unchanged")+"unchanged\n", code, out, errOut)
+	all = strings.ReplaceAll(all, `resourceSnapshotIndex: "0"`, `resourceSnapshotIndex: ""`)
+	v.file = filepath.Join(t.TempDir(), "other.db")
+	code, out, errOut = v.piped(all, "apply", "-f", "-")
+	v.printed(cli.ExitDone, strings.ReplaceAll(strings.ReplaceAll(want, "%s", "created"), "%[1]s", "created")+
+		"created, stages 1, clusters 3, for the engine that runs on this store next\n", code, out, errOut)
+}
+
+// If a document has a problem, nothing is applied, and all problems have their lines.
+func TestAllProblemsOfFilesAreShown(t *testing.T) {
+	v := newEnv(t)
+	dir := v.write("a.yaml", placementFile+"---\n"+strings.ReplaceAll(strategyFile, "labelSelector", "labelSelektor"), "b.yaml", "kind: Namespace\n")
+	code, out, errOut := v.on("apply", "-f", dir)
+	want := "error: " + dir + "/a.yaml:14: ClusterStagedUpdateStrategy/careful: spec.stages[0].labelSelektor: unknown field"
+	if code != cli.ExitFailed || out != "" || !strings.HasPrefix(errOut, want) || !strings.Contains(errOut, "\n"+dir+"/b.yaml:1: Namespace: apiVersion: ") {
+		t.Errorf("%d, %s, %s", code, out, errOut)
+	}
+	dir = v.write("a.yaml", placementFile+"---\n"+runFile+"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n",
+		"b.yaml", strings.NewReplacer("store", "other", ", EXTERNAL", "", "External", "RollingUpdate").Replace(placementFile)+
+			"---\napiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata: {name: eu-1}\n---\n"+strings.Replace(overrideFile, "name: store", "name: none", 1))
+	code, out, errOut = v.on("apply", "-f", dir)
+	if code != cli.ExitFailed || out != "" {
+		t.Errorf("%d, %s", code, out)
+	}
+	for _, want := range []string{
+		"/a.yaml:8: ClusterStagedUpdateRun/store-1: spec.stagedRolloutStrategyName: strategy careful is not declared: apply its document, too",
+		"/a.yaml:13: ConfigMap/settings: only placements, overrides, strategies and runs are declared",
+		`/b.yaml:1: ClusterResourcePlacement/other: spec.strategy.type: Invalid value: "RollingUpdate": only a hub rolls out each change by itself`,
+		"/b.yaml:8: MemberCluster/eu-1: the clusters of a store are the contexts of --clusters",
+		"/b.yaml:12: ClusterResourceOverride/eu: it concerns no placement of the store",
+	} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("no %q in\n%s", want, errOut)
+		}
+	}
+	v.shows(cli.ExitDone, "get placements -o name", "placement/shop")
+	v.shows(cli.ExitFailed, "apply -f none.yaml", "-f: stat none.yaml")
+	v.shows(cli.ExitFailed, "apply -f "+v.write("x.txt", ""), "has no file that ends in .yaml, .yml or .json")
+	v.shows(cli.ExitFailed, "apply -f "+v.write("x.yaml", "# nothing\n"), "-f: there is no document")
+	v.shows(cli.ExitUsage, "apply", "-f is not set")
+	v.shows(cli.ExitUsage, "diff", "slipway diff -f FILE")
+	v.shows(cli.ExitUsage, "diff shop -f x", "-f: leave PLACEMENT, --strategy, --index and --cluster out")
+}
+
+// The engine checks a dry run like an apply, and nothing changes. diff shows the same changes by the
+// fields of the documents.
+func TestADryRunAndADiffChangeNothing(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strategyFile))
+	before, err := os.ReadFile(v.file)
+	v.must(err)
+	dir := v.write("a.yaml", strings.Replace(placementFile, "strategy:", "revisionHistoryLimit: 3\n  strategy:", 1)+"---\n"+
+		strings.Replace(strategyFile, "name: all", "name: everything", 1)+"---\n"+runFile+"---\n"+overrideFile)
+	code, out, errOut := v.on("apply", "-f", dir, "--dry-run")
+	v.printed(cli.ExitDone, "placement/store: configured (dry run)\noverride/eu: created, in placement store (dry run)\nstrategy/careful: configured (dry run)\n"+
+		"run/store-1: created, not planned, because its placement changes, too (dry run)\n", code, out, errOut)
+	code, out, errOut = v.on("diff", "-f", dir)
+	if code != cli.ExitDiffers {
+		t.Errorf("%d %s", code, errOut)
+	}
+	for _, want := range [][]string{
+		{"placement/store", "configured", "spec.revisionHistoryLimit", "-", "3"},
+		{"strategy/careful", "configured", "spec.stages[0].name", `"all"`, `"everything"`},
+		{"run/store-1", "created", "-", "-", "-"}, {"override/eu", "created", "-", "-", "-"},
+	} {
+		if !containsRow(out, want) {
+			t.Errorf("no row %v in\n%s", want, out)
+		}
+	}
+	v.shows(cli.ExitDiffers, "diff -o json -f "+dir, `"path": "spec.revisionHistoryLimit"`)
+	v.shows(cli.ExitDone, "apply --dry-run -f "+v.write("run.yaml", runFile), "run/store-1: created, stages 1, clusters 3 (dry run)")
+	bad := v.write("a.yaml", `{apiVersion: placement.kubernetes-fleet.io/v1, kind: ResourcePlacement, metadata: {name: store, namespace: shop},
+		spec: {strategy: {type: External}, resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: Role, name: x}]}}`)
+	v.shows(cli.ExitFailed, "apply --dry-run -f "+bad, "placement n.shop.store", "selectors[0]")
+	after, err := os.ReadFile(v.file)
+	v.must(err)
+	if !bytes.Equal(before, after) {
+		t.Error("the file of the store was written")
+	}
+}
+
+// containsRow reports whether a table has a row of these cells.
+func containsRow(table string, cells []string) bool {
+	for line := range strings.Lines(table) {
+		if strings.Join(strings.Fields(line), " ") == strings.Join(cells, " ") {
+			return true
+		}
+	}
+	return false
+}
+
+// A run that exists is started and stopped by its state, and refused with another spec.
+func TestAFileStartsARunAndDoesNotChangeIt(t *testing.T) {
+	v := newEnv(t)
+	state := func(state string) string {
+		return v.write("run.yaml", strings.Replace(runFile, "careful}", "careful, state: "+state+"}", 1))
+	}
+	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strategyFile))
+	v.shows(cli.ExitDone, "apply -f "+state("Initialize"), "run/store-1: created")
+	v.shows(cli.ExitDone, "apply -f "+state("Initialize"), "run/store-1: unchanged")
+	v.shows(cli.ExitDone, "apply -f "+state("Run"), "run/store-1: started")
+	v.shows(cli.ExitFailed, "apply -f "+state("Rollback"), "spec.state: only a hub is told so; slipway rollback rolls a run back")
+	other := v.write("a.yaml", strings.Replace(strategyFile, "careful", "bold", 1)+"---\n"+
+		strings.NewReplacer("careful", "bold", "placementName: store", "placementName: shop, resourceSnapshotIndex: \"7\"").Replace(runFile))
+	v.shows(cli.ExitFailed, "apply -f "+other, `spec.placementName: the run exists with "store", and a run does not change`,
+		`spec.stagedRolloutStrategyName: the run exists with "careful"`, `spec.resourceSnapshotIndex: the run exists with "0"`)
+	v.shows(cli.ExitDone, "get strategies -o name", "strategy/careful")
+}
+
+// delete -f shows what it deletes, and asks an engine to remove the objects of a placement.
+func TestTheObjectsOfFilesAreDeleted(t *testing.T) {
+	v := newEnv(t)
+	dir := v.write("a.yaml", placementFile+"---\n"+strategyFile+"---\n"+overrideFile+"---\n"+runFile)
+	v.shows(cli.ExitDone, "apply -f "+dir)
+	override := v.write("override.yaml", overrideFile)
+	v.shows(cli.ExitDone, "delete --dry-run -f "+override, "override/eu: deleted, from placement store (dry run)")
+	v.shows(cli.ExitDone, "delete -f "+override, "placement/store will change", "placement/store: configured\noverride/eu: deleted, from placement store\n")
+	code, out, errOut := v.on("delete", "-f", dir)
+	v.printed(cli.ExitDone, "run/store-1: deleted\nplacement/store: deleted, an engine removes its objects from the clusters\noverride/eu: not found\nstrategy/careful: deleted\n", code, out, errOut)
+	for _, want := range []string{"run/store-1 will be deleted, with its events\n", "placement/store will be deleted, with the objects on its clusters by its own policy\n", "strategy/careful will be deleted\n"} {
+		if !strings.Contains(errOut, want) {
+			t.Errorf("no %q in\n%s", want, errOut)
+		}
+	}
+	v.shows(cli.ExitFailed, "apply -f "+v.write("a.yaml", placementFile), "ClusterResourcePlacement/store: the placement is being deleted: apply it again after the end of the deletion")
+	v.shows(cli.ExitDone, "get strategies", "no strategies")
+	v.shows(cli.ExitFailed, "delete strategy none", "strategy none does not exist")
+}
+
+// A placement that a program declares with an owner is the program's.
+func TestAFileDoesNotChangeThePlacementOfAProgram(t *testing.T) {
+	v := newEnv(t)
+	v.engine(func(ctx context.Context, e *fleet.Engine) {
+		p, err := e.Placement("shop").Get(ctx)
+		v.must(err)
+		p.Name, p.Owner = "store", "program"
+		v.must(e.PutPlacement(ctx, p))
+	})
+	file := v.write("a.yaml", placementFile)
+	v.shows(cli.ExitFailed, "apply -f "+file, `a.yaml:1: ClusterResourcePlacement/store: the placement belongs to "program", a program that declares it: change it there`)
+	v.shows(cli.ExitFailed, "delete -f "+file, `the placement belongs to "program", a program that declares it: delete it there`)
+}
+
+// The program that has the store open declares the documents, and its engine carries the run out.
+func TestFilesAreAppliedThroughServe(t *testing.T) {
+	v := newEnv(t)
+	v.must(v.source.Put(object("Namespace", "", "depot", "")))
+	_, _ = v.serve()
+	strategy := strings.Replace(strategyFile, "    beforeStageTasks: [{type: Approval}]\n", "", 1)
+	placement := strings.Replace(placementFile, "name: shop", "name: depot", 1)
+	file := v.write("a.yaml", placement+"---\n"+strategy+"---\n"+runFile)
+	code, out, errOut := v.on("apply", "-f", file)
+	v.printed(cli.ExitDone, "placement/store: created\nstrategy/careful: created\nrun/store-1: created, stages 1, clusters 3\n", code, out, errOut)
+	v.shows(cli.ExitDone, "wait store-1 --timeout 20s", "run/store-1: Completed")
+	v.shows(cli.ExitDone, "create run store-2 --placement store --strategy careful", "run/store-2: created")
+	v.shows(cli.ExitFailed, "create run store-3 --placement store --strategy none", "strategy none does not exist")
+	v.shows(cli.ExitDone, "apply -f "+file, "placement/store: unchanged", "run/store-1: unchanged")
+	v.shows(cli.ExitDone, "delete -f "+v.write("a.yaml", placementFile), "placement/store: deleted")
+}

@@ -1,0 +1,174 @@
+package declare_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
+)
+
+const head = "---\napiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: "
+
+// placed is the document of a placement.
+func placed(name, more string) string {
+	return head + "ClusterResourcePlacement\nmetadata: {name: " + name + "}\nspec: {strategy: {type: External}, resourceSelectors: [{group: '', version: v1, kind: Namespace, name: shop}]" + more + "}\n"
+}
+
+// changing is the document of an override of all placements, or of one.
+func changing(name, priority, of string) string {
+	return head + "ClusterResourceOverride\nmetadata: {name: " + name + "}\nspec: {" + of + "priority: " + priority +
+		", clusterResourceSelectors: [{group: '', version: v1, kind: Namespace, name: shop}], policy: {overrideRules: [{overrideType: Delete, clusterSelector: {clusterSelectorTerms: []}}]}}\n"
+}
+
+const careful = head + "ClusterStagedUpdateStrategy\nmetadata: {name: careful}\nspec: {stages: [{name: all, labelSelector: {}}]}\n"
+
+// running is the document of a run of web by the strategy careful.
+func running(state string) string {
+	return head + "ClusterStagedUpdateRun\nmetadata: {name: web-1}\nspec: {placementName: web, stagedRolloutStrategyName: careful, state: " + state + "}\n"
+}
+
+func read(t *testing.T, text string) kubefleet.Documents {
+	t.Helper()
+	docs, err := kubefleet.Read(strings.NewReader(text), "f.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs
+}
+
+// stateOf is a store to which documents were applied; its runs have a state.
+func stateOf(t *testing.T, text string, state stages.State, hold bool) declare.State {
+	t.Helper()
+	docs := read(t, text)
+	have := declare.State{Placements: map[string]httpapi.PlacementSummary{}, Strategies: map[string]httpapi.DeclaredStrategy{}, Runs: map[string]fleet.Status{}}
+	for _, p := range docs.Placements {
+		have.Placements[p.Name] = httpapi.PlacementSummary{Placement: p, Version: "v-" + p.Name}
+	}
+	for _, s := range docs.Strategies {
+		have.Strategies[s.Name] = httpapi.DeclaredStrategy{Strategy: s, Version: "v-" + s.Name}
+	}
+	for _, r := range docs.Runs {
+		have.Runs[r.EngineName()] = fleet.Status{
+			Run: step.Run{Placement: r.PlacementName(), State: state, Hold: hold}, Plan: &stages.Plan{Strategy: stages.Strategy{Name: r.StrategyName}},
+		}
+	}
+	return have
+}
+
+// lines returns changes in short.
+func lines(changes []declare.Change, err error) string {
+	if err != nil {
+		return err.Error()
+	}
+	var out []string
+	for _, c := range changes {
+		line := c.Object() + " " + string(c.Action)
+		for _, f := range c.Fields {
+			line += fmt.Sprintf(" %s=%s>%s", f.Path, f.Now, f.Then)
+		}
+		if c.Version != "" && (c.Placement != nil || c.Strategy != nil) {
+			line += " of " + c.Version
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestPlan(t *testing.T) {
+	all := placed("web", "") + changing("eu", "1", "") + careful + running("Run")
+	for _, c := range []struct {
+		name, have, docs string
+		state            stages.State
+		hold             bool
+		want             string
+	}{
+		{name: "nothing is there", docs: all, want: "placement/web created\noverride/eu created\nstrategy/careful created\nrun/web-1 created"},
+		{name: "everything is there", have: all, docs: all, want: "placement/web unchanged\noverride/eu unchanged\nstrategy/careful unchanged\nrun/web-1 unchanged"},
+		{
+			name: "a placement and a strategy change", have: all, docs: placed("web", ", revisionHistoryLimit: 3") + strings.Replace(careful, "name: all", "name: each", 1),
+			want: `placement/web configured spec.revisionHistoryLimit=>3 of v-web` + "\n" + `strategy/careful configured spec.stages[0].name="all">"each" of v-careful`,
+		},
+		{
+			name: "an override reaches placements of the store", have: placed("a", "") + placed("b", ""), docs: changing("eu", "1", "") + changing("own", "2", "placement: {name: b}, "),
+			want: "placement/a configured overrides.eu=>" + overrideJSON("eu", 1) + " of v-a\nplacement/b configured overrides.eu=>" + overrideJSON("eu", 1) +
+				" overrides.own=>" + overrideJSON("own", 2) + " of v-b\noverride/eu created\noverride/own created",
+		},
+		{
+			name: "an override leaves a placement", have: placed("a", "") + placed("b", "") + changing("eu", "1", "placement: {name: a}, "), docs: changing("eu", "1", "placement: {name: b}, "),
+			want: "placement/a configured overrides.eu=" + overrideJSON("eu", 1) + "> of v-a\nplacement/b configured overrides.eu=>" + overrideJSON("eu", 1) + " of v-b\noverride/eu configured",
+		},
+		{name: "an override changes", have: placed("a", "") + changing("eu", "1", ""), docs: changing("eu", "5", ""), want: "placement/a configured overrides.eu.priority=1>5 of v-a\noverride/eu configured"},
+		{name: "an override for nothing", docs: changing("eu", "1", ""), want: "f.yaml:2: ClusterResourceOverride/eu: it concerns no placement of the store: a store keeps overrides with their placements, so apply it with its placement or after it"},
+		{name: "a run on hold starts", have: all, hold: true, state: stages.NotStarted, docs: running("Run"), want: "run/web-1 started"},
+		{name: "a run on hold stays so", have: all, hold: true, state: stages.NotStarted, docs: running("Initialize"), want: "run/web-1 unchanged"},
+		{name: "a run stops", have: all, state: stages.Running, docs: running("Stop"), want: "run/web-1 stopped"},
+		{name: "a run has ended", have: all, state: stages.Completed, docs: running("Stop"), want: "run/web-1 unchanged"},
+		{name: "a stopped run is not started again", have: all, state: stages.Stopped, docs: running("Run"), want: "run/web-1 unchanged"},
+		{
+			name: "a run of a strategy that has changed", have: all, docs: strings.Replace(careful, "name: all", "name: each", 1) + running("Run"),
+			want: `strategy/careful configured spec.stages[0].name="all">"each" of v-careful` + "\nrun/web-1 unchanged",
+		},
+		{
+			name: "a run without its parts", docs: running("Run"),
+			want: "f.yaml:2: ClusterStagedUpdateRun/web-1: spec.placementName: placement web is not declared: apply its document, too\n" +
+				"f.yaml:2: ClusterStagedUpdateRun/web-1: spec.stagedRolloutStrategyName: strategy careful is not declared: apply its document, too",
+		},
+		{name: "an application", docs: "apiVersion: core.oam.dev/v1beta1\nkind: Application\nmetadata: {name: shop}\n", want: "f.yaml:1: Application/shop: slipway workflow delivers applications; leave the document out"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, lines(declare.Plan(read(t, c.docs), stateOf(t, c.have, c.state, c.hold)))); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func overrideJSON(name string, priority int) string {
+	return fmt.Sprintf(`{"name":%q,"overrideRules":[{"clusterSelector":{"clusterSelectorTerms":null},"overrideType":"Delete"}],"priority":%d,"resourceSelectors":[{"group":"","kind":"Namespace","name":"shop","version":"v1"}]}`, name, priority)
+}
+
+// Whatever was applied is unchanged when it is applied again.
+func TestAnAppliedPlanIsUnchanged(t *testing.T) {
+	docs := read(t, placed("web", "")+changing("eu", "1", "")+careful)
+	have := declare.State{Placements: map[string]httpapi.PlacementSummary{"old": {Placement: fleet.Placement{Name: "old", Selectors: docs.Placements[0].Selectors, RunHistory: 3}}}, Strategies: map[string]httpapi.DeclaredStrategy{}}
+	changes, err := declare.Plan(docs, have)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		if c.Placement != nil {
+			have.Placements[c.Name] = httpapi.PlacementSummary{Placement: *c.Placement}
+		}
+		if c.Strategy != nil {
+			have.Strategies[c.Name] = httpapi.DeclaredStrategy{Strategy: *c.Strategy}
+		}
+	}
+	if old := have.Placements["old"]; old.RunHistory != 3 || len(old.Overrides) != 1 {
+		t.Errorf("%+v", old)
+	}
+	if got := lines(declare.Plan(docs, have)); strings.Contains(got, "configured") || strings.Contains(got, "created") {
+		t.Error(got)
+	}
+}
+
+func TestDelete(t *testing.T) {
+	have := stateOf(t, placed("a", "")+placed("b", "")+changing("eu", "1", "")+careful, "", false)
+	other := have.Placements["b"]
+	other.Overrides = append(other.Overrides, placement.Override{Name: "other"})
+	have.Placements["b"] = other
+	docs := read(t, placed("a", "")+changing("eu", "1", "")+changing("none", "1", "")+careful+running("Run"))
+	want := "run/web-1 not found\nplacement/a deleted\nplacement/b configured overrides.eu=" + overrideJSON("eu", 1) +
+		"> of v-b\noverride/eu deleted\noverride/none not found\nstrategy/careful deleted"
+	if diff := cmp.Diff(want, lines(declare.Delete(docs, have))); diff != "" {
+		t.Error(diff)
+	}
+}
