@@ -112,3 +112,31 @@ func TestUndeletableCommands(t *testing.T) {
 		}
 	})
 }
+
+// A driver lists the commands of a run once. Later it reads those that a watch reports.
+func TestACommandThatAWatchReportsIsReadAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSmallEnv(t, 1)
+		var lists atomic.Int64
+		plan := faulty.NewPlan(calm(1<<30, &lists, func(c faulty.Call) bool { return c.Op == "list" && strings.HasPrefix(c.Key, "command/") }))
+		h := w.newEngine(fleet.Config{Name: "host"})
+		w.declare(h, smallPlacement("web"))
+		w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: allAtOnce(1, stages.Task{Type: stages.Approval})})
+		defer running(t, w.newEngine(fleet.Config{Name: "one", Store: plan.Store(w.store)}))()
+		time.Sleep(time.Minute)
+		before := lists.Load()
+		for i := range 10 {
+			verb := []stages.Verb{stages.Stop, stages.Start}[i%2]
+			if err := h.Run("a").Command(t.Context(), stages.Command{ID: fmt.Sprint("c", i), Verb: verb}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if n := w.happened("a", stages.RunStopped) + w.happened("a", stages.RunResumed); n != 10 {
+			t.Errorf("after ten commands the run was stopped or resumed %d times", n)
+		}
+		if n := lists.Load(); before == 0 || n != before {
+			t.Errorf("the commands were listed %d times at first, and %d times for ten commands", before, n-before)
+		}
+	})
+}

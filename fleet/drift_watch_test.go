@@ -3,7 +3,9 @@ package fleet_test
 import (
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/health"
@@ -285,6 +288,36 @@ func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
 		time.Sleep(time.Minute)
 		if seen := must(recordedDrift(t.Context(), two.Placement(p.Name)))(t); len(seen) != 1 || seen[0].Cluster != "member2" {
 			t.Errorf("it has seen %+v", seen)
+		}
+	})
+}
+
+// The watch of a placement lists its records when it begins and when its clusters change, and not
+// after each run.
+func TestRecordedDriftIsListedOnlyIfClustersChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, _, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
+		stop()
+		var lists atomic.Int64
+		plan := faulty.NewPlan(calm(1<<30, &lists, func(c faulty.Call) bool { return c.Op == "list" && strings.HasPrefix(c.Key, "drift/") }))
+		e := w.engine(plan.Store(w.store), "b")
+		defer running(t, e)()
+		time.Sleep(time.Minute)
+		before := lists.Load()
+		for i := range 3 {
+			w.capture(e, fmt.Sprint("v", i))
+			run := fmt.Sprint("again-", i)
+			must(e.CreateRun(t.Context(), specOf(run, i+1)))(t)
+			endOf(t, e, run)
+			time.Sleep(time.Minute)
+		}
+		if n := lists.Load(); before == 0 || n != before {
+			t.Errorf("the records were listed %d times at first, and %d times for three runs", before, n-before)
+		}
+		w.edit("member2", set("key", "theirs"))
+		time.Sleep(time.Minute)
+		if seen, err := recordedDrift(t.Context(), e.Placement("example-placement")); err != nil || len(seen) != 1 {
+			t.Errorf("recorded are %+v, %v", seen, err)
 		}
 	})
 }

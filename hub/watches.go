@@ -205,6 +205,7 @@ func (s *service) onRunRecord(record string) {
 func (s *service) onDriftRecord(record string) {
 	_, rest, _ := strings.Cut(record, "/")
 	name, _, _ := strings.Cut(rest, "/")
+	s.placements.Drifts.Recorded(name)
 	for _, k := range s.client.ByEngineName(api.PlacementKind, name) {
 		s.queues.Placements.AddPaced(k, queues.StatusPace)
 	}

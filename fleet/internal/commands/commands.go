@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 	"strings"
@@ -85,9 +86,25 @@ func OtherCommand(id string) error {
 // List returns the commands to a run in the order of their times, and their records. A damaged
 // record has no ID. A record of a newer format is omitted, because a newer engine may process it.
 func (in *Inbox) List(ctx context.Context, uid string) ([]stages.Command, []Stored, error) {
+	return in.decode(in.store.List(ctx, record.CommandKey(uid, "")))
+}
+
+// Read is List for the commands with these keys, without those that are not stored any more.
+func (in *Inbox) Read(ctx context.Context, keys []string) ([]stages.Command, []Stored, error) {
+	return in.decode(func(yield func(backend.Record, error) bool) {
+		for _, key := range keys {
+			if rec, err := in.store.Get(ctx, key); !state.IsNotFound(err) && !yield(rec, err) {
+				return
+			}
+		}
+	})
+}
+
+// decode decodes the records of commands.
+func (in *Inbox) decode(records iter.Seq2[backend.Record, error]) ([]stages.Command, []Stored, error) {
 	var cs []stages.Command
 	var taken []Stored
-	for rec, err := range in.store.List(ctx, record.CommandKey(uid, "")) {
+	for rec, err := range records {
 		if err != nil {
 			return nil, nil, err
 		}

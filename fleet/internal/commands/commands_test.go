@@ -71,3 +71,25 @@ func TestTheListOfCommands(t *testing.T) {
 		t.Errorf("commands %q, unreadable %q of %d, %v", ids, keys, len(stored), err)
 	}
 }
+
+// Read returns the commands of the keys as List does, without those that are gone.
+func TestReadReturnsTheCommandsOfItsKeys(t *testing.T) {
+	store := memory.NewStore()
+	for i, id := range []string{"late", "early", "other"} {
+		if err := inbox(store, time.Unix(int64(1000-i), 0)).Send(t.Context(), "uid", stages.Command{ID: id, Verb: stages.Stop}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	damaged := record.CommandKey("uid", "damaged")
+	if _, err := store.Put(t.Context(), damaged, []byte("{"), ""); err != nil {
+		t.Fatal(err)
+	}
+	keys := []string{record.CommandKey("uid", "late"), record.CommandKey("uid", "gone"), damaged, record.CommandKey("uid", "early")}
+	cs, stored, err := inbox(store, time.Time{}).Read(t.Context(), keys)
+	if err != nil || len(cs) != 2 || cs[0].ID != "early" || cs[1].ID != "late" {
+		t.Fatalf("commands %+v, %v", cs, err)
+	}
+	if len(stored) != 3 || stored[1].ID != "" || stored[1].Key != damaged {
+		t.Errorf("records %+v", stored)
+	}
+}

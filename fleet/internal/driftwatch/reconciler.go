@@ -3,6 +3,7 @@ package driftwatch
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -193,6 +194,9 @@ type placementWatch struct {
 	// concern and inventory identify the state that the clusters were last compared for.
 	concern   string
 	inventory int
+	// kept are the clusters whose recorded drift was kept when that of all others was deleted. The
+	// records are not listed again for the same clusters, because an API server lets a list wait.
+	kept map[string]bool
 
 	lease watchLease
 	// unseen reports whether the placement, its lease or the inventory may have changed since they
@@ -290,7 +294,10 @@ func (w *placementWatch) watchClusters(ctx context.Context) error {
 			w.stop(c)
 		}
 	}
-	reporter.ForgetDrift(ctx, w.name, func(cluster string) bool { return wanted[cluster] })
+	if !maps.Equal(wanted, w.kept) {
+		reporter.ForgetDrift(ctx, w.name, func(cluster string) bool { return wanted[cluster] })
+		w.kept = wanted
+	}
 	return nil
 }
 

@@ -118,7 +118,7 @@ func (r *Runner) release(d *driver, while time.Duration) time.Duration {
 	// The watch reports commands that come from now on. If commands came before, an undeleted one
 	// may be left, so the run is not idle.
 	rec := d.recorder.rec
-	o.idle = rec.Run.IsEnded() && rec.Lease.Holder == "" && !d.asked.Load() && !d.input.commanded && d.recorder.own.last()
+	o.idle = rec.Run.IsEnded() && rec.Lease.Holder == "" && d.mail.isEmpty() && !d.input.commanded && d.recorder.own.last()
 	r.observed[d.name] = o
 	return while
 }

@@ -51,14 +51,14 @@ type driver struct {
 type signals struct {
 	// wake schedules another turn.
 	wake func()
-	// deleted reports whether a watch saw the deletion of the run's record, asked whether there may
-	// be unread commands.
-	deleted, asked atomic.Bool
+	// deleted reports whether a watch saw the deletion of the run's record.
+	deleted atomic.Bool
+	mail    mail
 }
 
-// wakeUp makes the driver read its commands and take another turn.
+// wakeUp makes the driver read all of its commands and take another turn.
 func (s *signals) wakeUp() {
-	s.asked.Store(true)
+	s.mail.addAll()
 	s.wake()
 }
 
@@ -123,6 +123,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	if err := d.recorder.open(ctx); err != nil {
 		return err
 	}
+	d.mail.addAll()
 	if err := d.listen(ctx); err != nil {
 		return err
 	}
@@ -159,11 +160,9 @@ func (d *driver) gather(ctx context.Context) error {
 			return fmt.Errorf("run %s was deleted: %w", d.name, backend.ErrNotFound)
 		}
 	}
-	if d.asked.Swap(false) {
-		if err := d.listen(ctx); err != nil {
-			d.asked.Store(true)
-			return err
-		}
+	if err := d.listen(ctx); err != nil {
+		d.mail.addAll()
+		return err
 	}
 	if gone, isNew := d.inventory.gone(ctx); isNew {
 		d.input.Gone = gone
@@ -179,14 +178,27 @@ func (d *driver) gather(ctx context.Context) error {
 	return nil
 }
 
-// listen reads the commands of operators for the run.
+// listen reads the unread commands of operators for the run.
 func (d *driver) listen(ctx context.Context) error {
-	cs, stored, err := d.e.Commands.List(ctx, d.uid)
-	if err != nil {
-		return err
+	keys, all := d.mail.take()
+	if len(keys)+len(d.input.Commands) > commandsAtOnce {
+		all = true
 	}
-	if d.input.setCommands(cs, stored, d.recorder.run()) {
-		d.wakeUp()
+	switch {
+	case all:
+		cs, stored, err := d.e.Commands.List(ctx, d.uid)
+		if err != nil {
+			return err
+		}
+		if d.input.setCommands(cs, stored, d.recorder.run()) {
+			d.wakeUp()
+		}
+	case len(keys) > 0:
+		cs, stored, err := d.e.Commands.Read(ctx, keys)
+		if err != nil {
+			return err
+		}
+		d.input.addCommands(cs, stored, d.recorder.run())
 	}
 	return nil
 }

@@ -55,6 +55,18 @@ func (in *input) setCommands(cs []stages.Command, stored []commands.Stored, run 
 	return more
 }
 
+// addCommands adds stored commands that the run has neither processed nor had before. There must be
+// room for them in one step.
+func (in *input) addCommands(cs []stages.Command, stored []commands.Stored, run *step.Run) {
+	cs = slices.DeleteFunc(cs, func(c stages.Command) bool {
+		return slices.ContainsFunc(in.stored, func(s commands.Stored) bool { return s.ID == c.ID })
+	})
+	stored = slices.DeleteFunc(stored, func(s commands.Stored) bool {
+		return slices.ContainsFunc(in.stored, func(had commands.Stored) bool { return s.Key == had.Key })
+	})
+	in.setCommands(slices.Concat(in.Commands, cs), slices.Concat(in.stored, stored), run)
+}
+
 // drops returns the deletions of the commands that a run has processed. If a deletion fails, the
 // run recognizes the command by its ID when it is read again.
 func (in *input) drops(run *step.Run) (out []backend.Write) {

@@ -240,7 +240,7 @@ func (r *Runner) commandGiven(ctx context.Context, c backend.Change) {
 	found := false
 	r.wake(func(d *driver) bool {
 		if d.uid == uid {
-			d.asked.Store(true)
+			d.mail.add(c.Key)
 			found = true
 		}
 		return d.uid == uid

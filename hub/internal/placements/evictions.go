@@ -104,7 +104,7 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 	if facts.Placement.Picked, err = r.picked(ctx, name, have, &placement.Selection{Clusters: clusters, Index: -1}); err != nil {
 		return nil, err
 	}
-	if facts.Placement.Drift, err = r.drifted(ctx, name); err != nil {
+	if facts.Placement.Drift, err = driftIn(r.Engine)(ctx, name); err != nil {
 		return nil, err
 	}
 	return facts, r.addRuns(ctx, view, facts)

@@ -63,6 +63,9 @@ type Reconciler struct {
 	// nil.
 	SourceChanged func(api.Key)
 
+	// Drifts reads the recorded drift for statuses.
+	Drifts Drifts
+
 	documents objects.Parsed[placementDocument]
 	selected  *selections
 	// putPlacements holds the placements that were last put into the engine, by key.

@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -79,7 +78,7 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 			return err
 		}
 	}
-	if facts.Drift, err = r.drifted(ctx, p.Name); err != nil {
+	if facts.Drift, err = r.Drifts.shown(ctx, p.Name, driftIn(r.Engine)); err != nil {
 		return err
 	}
 	var unread error
@@ -220,18 +219,6 @@ func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]runst
 		if f.Attempt > 0 {
 			out[st.Plan.Clusters[f.Pos].Name] = f
 		}
-	}
-	return out, nil
-}
-
-// drifted returns the last recorded drift report of each cluster.
-func (r *Reconciler) drifted(ctx context.Context, name string) (map[string]*drift.ClusterReport, error) {
-	out := map[string]*drift.ClusterReport{}
-	for c, err := range r.Engine.Placement(name).Drift(ctx, fleet.DriftOptions{Recorded: true}) {
-		if err != nil {
-			return nil, err
-		}
-		out[c.Cluster] = &c
 	}
 	return out, nil
 }
