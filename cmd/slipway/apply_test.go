@@ -172,7 +172,8 @@ func TestADryRunAndADiffChangeNothing(t *testing.T) {
 	for _, want := range [][]string{
 		{"placement/store", "configured", "spec.revisionHistoryLimit", "-", "3"},
 		{"strategy/careful", "configured", "spec.stages[0].name", `"all"`, `"everything"`},
-		{"run/store-1", "created", "-", "-", "-"}, {"override/eu", "created", "-", "-", "-"},
+		{"run/store-1", "created", "-", "-", "-"},
+		{"override/eu", "created", "-", "-", "-"},
 	} {
 		if !containsRow(out, want) {
 			t.Errorf("no row %v in\n%s", want, out)

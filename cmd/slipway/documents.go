@@ -45,6 +45,10 @@ func documents(ctx context.Context, c call, l *cli.List) (any, error) {
 				}
 			case httpapi.DeclaredStrategy:
 				o, err := kubefleet.StrategyObject(value.Strategy)
+				if err == nil {
+					items = append(items, o) // the kind has no status
+					continue
+				}
 				add(value.Name, value, o, err)
 			case fleet.RunSummary:
 				o, err := runObject(value)

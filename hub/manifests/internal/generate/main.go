@@ -1,5 +1,6 @@
 // The program generate writes the CustomResourceDefinitions of package manifests,
-// hub/manifests/crds, from the definitions that controller-gen made of the types below api:
+// hub/manifests/crds, from the definitions that controller-gen made of the types below api, and from
+// them the JSON Schema of the documents that people write, api/schema/slipway.json:
 //
 //	go run ./hub/manifests/internal/generate DIRECTORY
 //
@@ -25,6 +26,9 @@ func main() {
 	}
 }
 
+// schemaFile is the path of the JSON Schema in the repository.
+const schemaFile = "api/schema/slipway.json"
+
 // write replaces the definitions of package manifests.
 func write(from string) error {
 	dir, err := packageDir()
@@ -33,6 +37,13 @@ func write(from string) error {
 	}
 	files, err := generate(os.DirFS(from))
 	if err != nil {
+		return err
+	}
+	text, err := jsonSchema(files)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "..", "..", filepath.FromSlash(schemaFile)), text, 0o644); err != nil {
 		return err
 	}
 	dir = filepath.Join(dir, "crds")
