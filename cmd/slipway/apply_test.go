@@ -103,6 +103,10 @@ run/store-1: created, stages 1, clusters 3, for the engine that runs on this sto
 func TestGetPrintsDocumentsThatAreAppliedAgain(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strategyFile+"---\n"+overrideFile+"---\n"+runFile))
+	if out := v.shows(cli.ExitDone, "get placement store -o yaml", "status:\n", "snapshots: 1\n"); strings.Contains(out, "      selectors:\n") {
+		t.Errorf("the document has all fields of the placement, and the status repeats them:\n%s", out)
+	}
+	v.shows(cli.ExitDone, "get placement shop -o yaml", "      selectors:\n") // a document would make it restore changed objects
 	var all string
 	for _, kind := range []string{"placement store", "strategies", "run store-1"} {
 		all += "---\n" + v.shows(cli.ExitDone, "get "+kind+" -o yaml")
@@ -210,6 +214,7 @@ func TestAFileStartsARunAndDoesNotChangeIt(t *testing.T) {
 	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strategyFile))
 	v.shows(cli.ExitDone, "apply -f "+state("Initialize"), "run/store-1: created")
 	v.shows(cli.ExitDone, "apply -f "+state("Initialize"), "run/store-1: unchanged")
+	v.shows(cli.ExitDone, "get run store-1 -o yaml", "state: Initialize")
 	v.shows(cli.ExitDone, "apply -f "+state("Run"), "run/store-1: started")
 	v.shows(cli.ExitFailed, "apply -f "+state("Rollback"), "spec.state: only a hub is told so; slipway rollback rolls a run back")
 	other := v.write("a.yaml", strings.Replace(strategyFile, "careful", "bold", 1)+"---\n"+

@@ -3,15 +3,47 @@ package main
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// documents returns the objects of a list as the documents that apply takes, with the values of the
-// library as their status. It returns nil if no document declares objects of the kind. An object
+// placementStatus is the status of the document of a placement.
+type placementStatus struct {
+	Owner     string             `json:"owner,omitempty"`
+	Snapshots int                `json:"snapshots"`
+	Latest    *snapshot.Snapshot `json:"latest,omitempty"`
+	Runs      int                `json:"runs"`
+	Version   string             `json:"version,omitempty"`
+	// Placement is the declaration if it has a field that no document has; otherwise nil.
+	Placement *fleet.Placement `json:"placement,omitempty"`
+}
+
+// statusOf returns the status of the document o of a placement.
+func statusOf(p *httpapi.PlacementSummary, o *kubefleet.Object) placementStatus {
+	status := placementStatus{p.Owner, p.Snapshots, p.Latest, p.Runs, p.Version, &p.Placement}
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return status
+	}
+	if read, _, err := kubefleet.PlacementOf(&unstructured.Unstructured{Object: obj}); err == nil {
+		read.Overrides = p.Overrides
+		if len(declare.Differences(p.Placement, read)) == 0 {
+			status.Placement = nil
+		}
+	}
+	return status
+}
+
+// documents returns the objects of a list as the documents that apply takes, with their state as
+// status. It returns nil if no document declares objects of the kind. An object
 // that no document can declare has no apiVersion and no kind, so that apply refuses it.
 func documents(ctx context.Context, c call, l *cli.List) (any, error) {
 	var items []any
@@ -38,7 +70,7 @@ func documents(ctx context.Context, c call, l *cli.List) (any, error) {
 			switch value := value.(type) {
 			case httpapi.PlacementSummary:
 				o, err := kubefleet.ObjectOf(value.Placement)
-				add(value.Name, value, o, err)
+				add(value.Name, statusOf(&value, &o), o, err)
 				overrides, _ := kubefleet.OverrideObjects(value.Placement) // none if the placement has no document
 				for _, o := range overrides {
 					items = append(items, o)

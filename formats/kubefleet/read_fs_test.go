@@ -40,6 +40,11 @@ func TestADirectoryIsReadAsOneInput(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
 	}
+	later := fstest.MapFS{"a.yaml": yamlFile("# one\n# two\nkind: Namespace\n"), "b.yaml": yamlFile("kind: Namespace\n")}
+	const want = "a.yaml:3: Namespace: apiVersion: must be a string, and not empty\nb.yaml:1: Namespace: apiVersion: must be a string, and not empty"
+	if _, err := kubefleet.ReadFS(later); err == nil || err.Error() != want {
+		t.Errorf("problems of two files: %v, want %s", err, want)
+	}
 	if _, err := kubefleet.ReadFS(fstest.MapFS{"README": yamlFile("")}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("of no file: %v", err)
 	}
