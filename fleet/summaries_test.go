@@ -30,7 +30,7 @@ func TestSummariesSayWhatTheStatusSays(t *testing.T) {
 			w.refusing(fmt.Sprintf("c%02d", i), true)
 		}
 		failing := allAtOnce(clusters)
-		failing.Attempts = 1
+		failing.Attempts, failing.Name = 1, "all-at-once"
 		failing.Stages[0].MaxFailures = new(intstr.FromInt32(clusters))
 		w.create(e, fleet.RunSpec{Name: "run-2", Placement: "a", Strategy: failing})
 		if _, err := e.Run("run-2").Wait(t.Context()); err != nil {
@@ -56,7 +56,7 @@ func TestSummariesSayWhatTheStatusSays(t *testing.T) {
 			}
 			r := &status.Run
 			want := fleet.RunSummary{
-				Name: r.Name, UID: r.UID, Placement: r.Placement, Title: status.Title, State: r.State, Reason: r.Reason, Stage: s.Stage,
+				Name: r.Name, UID: r.UID, Placement: r.Placement, Strategy: "all-at-once", Title: status.Title, State: r.State, Hold: r.Hold, Reason: r.Reason, Stage: s.Stage,
 				Index: status.Plan.Index, Clusters: clusters, Completed: count[stages.Completed], Failed: count[stages.Failed], Skipped: count[stages.Skipped],
 				Created: r.Created.Time(), Started: r.Started.Time(), Ended: r.Ended.Time(), Holder: status.Holder,
 			}

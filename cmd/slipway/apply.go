@@ -73,10 +73,33 @@ func (o *options) apply(ctx context.Context, c call, files []string, dry bool) e
 		return err
 	}
 	changes, err := o.planned(ctx, c, docs, declare.Plan)
+	if err == nil {
+		err = o.check(ctx, c, changes)
+	}
 	if err != nil {
 		return err
 	}
 	return o.carryOut(c, changes, dry, func(change *declare.Change) (string, error) { return o.declare(ctx, c, changes, change, dry) })
+}
+
+// check lets the engine check the placements and strategies before the first one is written.
+func (o *options) check(ctx context.Context, c call, changes []declare.Change) error {
+	var errs []error
+	for i := range changes {
+		if change := &changes[i]; change.Placement != nil || change.Strategy != nil {
+			_, err := o.declare(ctx, c, changes, change, true)
+			errs = append(errs, inDocument(change, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// inDocument adds the place of the document to an error.
+func inDocument(change *declare.Change, err error) error {
+	if err == nil || change.Place == (kubefleet.Place{}) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", change.Place, err)
 }
 
 // planned reads the present state, and plans the changes of documents.
@@ -149,7 +172,7 @@ func (o *options) carryOut(c call, changes []declare.Change, dry bool, do func(*
 		}
 		if err != nil {
 			failed[change.Object()] = true
-			errs = append(errs, err)
+			errs = append(errs, inDocument(change, err))
 			continue
 		}
 		done := string(change.Action)

@@ -47,7 +47,9 @@ const (
 type Change struct {
 	// Kind is placement, override, strategy or run, and Name the name of the object.
 	Kind, Name string
-	Action     Action
+	// Place is the place of its document; zero if there is none.
+	Place  kubefleet.Place
+	Action Action
 	// Note is an explanation for people; it may be empty.
 	Note string
 	// Fields are the fields of its document that change.
@@ -210,7 +212,8 @@ func (p *planner) overrides(want map[string]fleet.Placement) [][]string {
 func (p *planner) placement(name string, want fleet.Placement) {
 	have, exists := p.have.Placements[name]
 	inDocs := slices.ContainsFunc(p.docs.Placements, func(d fleet.Placement) bool { return d.Name == name })
-	c := Change{Kind: "placement", Name: name, Action: Created, Placement: &want, Version: have.Version}
+	kind, namespace, short := identity("ResourcePlacement", name)
+	c := Change{Kind: "placement", Name: name, Place: p.docs.PlaceOf(kind, namespace, short), Action: Created, Placement: &want, Version: have.Version}
 	if exists {
 		c.Action = Configured
 		if equal(have.Placement, want) {
@@ -268,7 +271,8 @@ func (p *planner) override(o kubefleet.Override, through []string) {
 func (p *planner) strategies() {
 	for _, s := range p.docs.Strategies {
 		have, exists := p.have.Strategies[s.Name]
-		c := Change{Kind: "strategy", Name: s.Name, Action: Created, Strategy: &s, Version: have.Version}
+		kind, namespace, name := identity("StagedUpdateStrategy", s.Name)
+		c := Change{Kind: "strategy", Name: s.Name, Place: p.docs.PlaceOf(kind, namespace, name), Action: Created, Strategy: &s, Version: have.Version}
 		switch {
 		case exists && equal(have.Strategy, s):
 			c.Action, c.Strategy = Unchanged, nil
@@ -309,7 +313,7 @@ func (p *planner) run(r kubefleet.Run) {
 			p.refuse(kind, r.Namespace, r.Name, f.field, "the run exists with %q, and a run does not change: choose another name, or delete the run first", f.have)
 		}
 	}
-	c := Change{Kind: "run", Name: name, Action: Unchanged}
+	c := Change{Kind: "run", Name: name, Place: p.docs.PlaceOf(kind, r.Namespace, r.Name), Action: Unchanged}
 	switch state := have.Run.State; {
 	case r.State == kubefleet.RunState && have.Run.Hold:
 		c.Action, c.Command = Started, stages.Start
@@ -347,7 +351,7 @@ func (p *planner) create(r kubefleet.Run) {
 		p.refuse(kind, r.Namespace, r.Name, "spec.stagedRolloutStrategyName", "strategy %s is not declared: apply its document, too", r.StrategyName)
 	}
 	spec := r.Spec(strategy)
-	p.changes = append(p.changes, Change{Kind: "run", Name: spec.Name, Action: Created, Run: &spec})
+	p.changes = append(p.changes, Change{Kind: "run", Name: spec.Name, Place: p.docs.PlaceOf(kind, r.Namespace, r.Name), Action: Created, Run: &spec})
 }
 
 // equal compares two declarations by their JSON.
