@@ -33,7 +33,7 @@ test: ## all tests with the race detector (needs a C compiler)
 lint: ## golangci-lint; its first build takes minutes
 	@.ci/lint
 
-generate: ## deep copies and definitions of the Fleet API, and the references of events and metrics
+generate: ## deep copies and definitions of the Fleet API, the references of events and metrics, the recorded terminal
 	@.ci/generate
 
 fmt: ## format the Go files
