@@ -316,10 +316,8 @@ func (c *runCheck) checks(checks []stages.CheckRun, planned []check.Check, at fu
 // clusterChecks checks the checks of a cluster in flight.
 func (c *runCheck) clusterChecks(f *runstate.InFlight) {
 	switch {
-	case f.Checks == nil:
-		c.wrong("inFlight", "a cluster is Measuring, and has no checks")
-	case f.Phase != stages.Measuring && f.Phase != stages.Settling || c.r.form.Stage >= len(c.p.Stages):
-		c.wrong("inFlight", "a cluster has checks and is %s", f.Phase)
+	case c.r.form.Stage >= len(c.p.Stages):
+		c.wrong("inFlight", "a cluster has checks after the last stage")
 	case !areMoments(f.Checks.Since, f.Checks.Until):
 		c.moments("inFlight", f.Checks.Since, f.Checks.Until)
 	default:
@@ -399,11 +397,13 @@ func (c *runCheck) clusters() {
 		switch {
 		case f.Attempt == 0 && *f == runstate.InFlight{} && i < len(inFlight)-1:
 			continue
-		case f.Attempt < 1 || f.Attempt > math.MaxInt32 || f.Phase < stages.Applying || f.Phase > stages.Measuring || f.Tries < 0:
-			c.wrong("inFlight", "slot %d: attempt %d, phase %d or %d tries is impossible", i, f.Attempt, f.Phase, f.Tries)
+		case f.Attempt < 1 || f.Attempt > math.MaxInt32 || f.Tries < 0:
+			c.wrong("inFlight", "slot %d: attempt %d or %d tries is impossible", i, f.Attempt, f.Tries)
+		case f.Wrong() != "":
+			c.wrong("inFlight", "slot %d: a cluster is %s: %s", i, f.Phase, f.Wrong())
 		case !areMoments(f.Started, f.Until, f.Since):
 			c.moments("inFlight", f.Started, f.Until, f.Since)
-		case f.Checks != nil || f.Phase == stages.Measuring:
+		case f.Checks != nil:
 			c.clusterChecks(f)
 		}
 		placed = c.place(placed, in, f.Pos)

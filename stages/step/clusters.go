@@ -75,7 +75,7 @@ func (d *draft) free(f *runstate.InFlight) {
 // complete it. The soak continues once the cluster is proven healthy again.
 func (d *draft) interruptSoak(f *runstate.InFlight) {
 	if f.Phase == stages.Soaking || f.Phase == stages.Measuring {
-		f.Phase = stages.Settling
+		f.Enter(stages.Settling)
 		d.changed = true
 	}
 }

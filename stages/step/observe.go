@@ -83,6 +83,7 @@ func (ob observer) unreachable(f *runstate.InFlight, o *stages.Observation) {
 		next = ob.start.dueUnreached(f.Pos)
 	}
 	if full && next < 0 || ob.late(f, ob.deadline()) {
+		ob.interruptSoak(f)
 		ob.note(f, o.Message)
 		return
 	}
@@ -97,7 +98,7 @@ func (ob observer) unreachable(f *runstate.InFlight, o *stages.Observation) {
 
 // attemptFailed decides whether a cluster is retried.
 func (ob observer) attemptFailed(f *runstate.InFlight, o *stages.Observation) {
-	f.Message, f.Checks = cut(o.Message), nil
+	f.Message = cut(o.Message)
 	most := ob.p.Strategy.AttemptLimit()
 	switch {
 	case f.Drain:
@@ -113,7 +114,8 @@ func (ob observer) attemptFailed(f *runstate.InFlight, o *stages.Observation) {
 			after := "; permanent: tried again after " + wait.String()
 			f.Message = values.Cut(o.Message, maxMessage-len(after)) + after
 		}
-		f.Phase, f.Until = stages.BackingOff, ob.now.Add(wait)
+		f.Enter(stages.BackingOff)
+		f.Until = ob.now.Add(wait)
 		ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterRetrying, Attempt: f.Attempt, Message: f.Message, Until: f.Until.Time()})
 	}
 }
@@ -147,7 +149,8 @@ func (ob observer) progress(f *runstate.InFlight, o *stages.Observation) {
 			ob.note(f, o.Message)
 			return
 		}
-		f.Phase, f.Message = stages.Settling, ""
+		f.Enter(stages.Settling)
+		f.Message = ""
 		ob.changed = true
 		if !unchanged {
 			ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterApplied, Attempt: f.Attempt})
@@ -165,10 +168,12 @@ func (ob observer) progress(f *runstate.InFlight, o *stages.Observation) {
 		if f.Until == 0 {
 			f.Until = ob.now.Add(soak)
 		}
-		f.Phase, f.Message = stages.Soaking, ""
+		f.Enter(stages.Soaking)
+		f.Message = ""
 		ob.changed = true
 	case f.Until != 0 || f.Checks != nil:
-		f.Phase, f.Until, f.Checks = stages.Settling, 0, nil
+		f.Enter(stages.Settling)
+		f.Until, f.Checks = 0, nil
 		ob.changed = true
 		ob.note(f, o.Message)
 		ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterUnhealthy, Attempt: f.Attempt, Message: f.Message})
@@ -201,7 +206,8 @@ func (ob observer) check(f *runstate.InFlight, planned []check.Check) {
 			f.Checks.Checks[i].Next = onGrid(f.Checks.Checks[i].Next, started, planned[i].Every().Milliseconds())
 		}
 	}
-	f.Phase, f.Until, f.Message = stages.Measuring, 0, ""
+	f.Enter(stages.Measuring)
+	f.Message = ""
 	ob.changed = true
 }
 
@@ -235,7 +241,8 @@ func (ob observer) clocks() {
 	}
 	ob.eachInFlight(func(f *runstate.InFlight) {
 		if f.Phase == stages.BackingOff && ob.now >= f.Until {
-			f.Attempt, f.Phase, f.Until, f.Checks = f.Attempt+1, stages.Applying, 0, nil
+			f.Enter(stages.Applying)
+			f.Attempt++
 			ob.changed = true
 		}
 	})

@@ -156,7 +156,7 @@ func (s *starter) startAgain(i int) {
 
 // launch puts a cluster into flight. A repeated attempt to reach it emits no start event.
 func (s *starter) launch(f runstate.InFlight) {
-	f.Phase = stages.Applying
+	f.Enter(stages.Applying)
 	s.take(f)
 	if f.Tries == 0 {
 		s.emitCluster(f.Pos, stages.Event{Type: stages.ClusterStarted, Attempt: f.Attempt})

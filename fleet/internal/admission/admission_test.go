@@ -190,7 +190,7 @@ func TestARunThatIsCreatedAfterAll(t *testing.T) {
 		recorded := false
 		r := on(t, placed(t), func(call faulty.Call) faulty.Fault {
 			isRun, isPlacement := call.Key == record.RunKey("r"), call.Key == record.PlacementKey("p")
-			if call.Op != "put" || !isRun && !(isPlacement && recorded) {
+			if call.Op != "put" || !isRun && (!isPlacement || !recorded) {
 				return faulty.Fault{}
 			}
 			if recorded = true; isRun != c.admission {

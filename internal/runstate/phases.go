@@ -1,0 +1,67 @@
+package runstate
+
+import "github.com/slipway-dev/slipway/stages"
+
+// presence is whether a field is set in a phase.
+type presence uint8
+
+const (
+	never presence = iota
+	sometimes
+	always
+)
+
+// belonging has the presence of the fields of a cluster in flight that depend on its phase.
+type belonging struct{ until, checks presence }
+
+// belongings is the table of the phases. A Settling cluster that was Soaking keeps the end of its
+// soak while its state is unknown, and one that was Measuring keeps its checks.
+func belongings(p stages.ClusterPhase) (b belonging, isPhase bool) {
+	switch p {
+	case stages.Applying:
+		return belonging{until: never, checks: never}, true
+	case stages.Settling:
+		return belonging{until: sometimes, checks: sometimes}, true
+	case stages.Soaking:
+		return belonging{until: always, checks: never}, true
+	case stages.Measuring:
+		return belonging{until: never, checks: always}, true
+	case stages.BackingOff:
+		return belonging{until: always, checks: never}, true
+	default:
+		return belonging{}, false
+	}
+}
+
+// Enter moves the cluster to a phase, and clears the fields that are never set in that phase.
+func (f *InFlight) Enter(p stages.ClusterPhase) {
+	f.Phase = p
+	b, _ := belongings(p)
+	if b.until == never {
+		f.Until = 0
+	}
+	if b.checks == never {
+		f.Checks = nil
+	}
+}
+
+// Wrong returns what contradicts the phase of the cluster; "" if nothing does.
+func (f *InFlight) Wrong() string {
+	b, isPhase := belongings(f.Phase)
+	switch {
+	case !isPhase:
+		return "there is no such phase"
+	case b.until == always && f.Until == 0:
+		return "it has no end of its wait"
+	case b.until == never && f.Until != 0:
+		return "it waits for an end"
+	case b.checks == always && f.Checks == nil:
+		return "it has no checks"
+	case b.checks == never && f.Checks != nil:
+		return "it has checks"
+	case f.Until != 0 && f.Checks != nil:
+		return "it soaks and has checks at once"
+	default:
+		return ""
+	}
+}
