@@ -53,7 +53,8 @@ const (
 
 // ledger is a member's record of one placement. It is written before and after the objects change,
 // each time by compare-and-swap. It refuses leaders with an older epoch, proves the revision of the
-// cluster, and records whether the placement created or adopted each object.
+// cluster, and records whether the placement created or adopted each object. Its invariants are in
+// check, and hold whenever a ledger is read or written.
 type ledger struct {
 	Format    int    `json:"format"`
 	Placement string `json:"placement"`

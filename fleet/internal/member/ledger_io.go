@@ -75,8 +75,12 @@ func ledgerDamaged(m *memberConn, placement string, err error) error {
 }
 
 // write replaces the ledger by next if no other writer replaced it. After an error the ledger may
-// or may not have been replaced.
+// or may not have been replaced. A ledger that no engine could read is not written: the one on the
+// member stays, with its intent.
 func (l *ledgerAt) write(ctx context.Context, m *memberConn, next *ledger) error {
+	if err := next.check(next.Placement); err != nil {
+		return fmt.Errorf("cluster %s: the next ledger of placement %s contradicts itself, and the current one stays: %w: %w", m.name, next.Placement, err, backend.ErrPermanent)
+	}
 	text, err := next.encode(l.key)
 	if err != nil {
 		return err
