@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/placement"
@@ -44,6 +46,40 @@ func TestPreviewIsWhatIsCreated(t *testing.T) {
 			err := refused(t, w.store, what, func() error { return second1(e.CreateRun(t.Context(), spec)) }, "run late", digest, "preview it again")
 			if changed, ok := errors.AsType[*errdef.Error](err); !ok || !errors.Is(err, errdef.ErrPlanChanged) || changed.Name != "late" || strings.Count(err.Error(), digest) != 1 {
 				t.Errorf("%s changed: %v", what, err)
+			}
+		}
+	})
+}
+
+// A preview warns of the fields and objects that its snapshot leaves out, because the clusters get
+// other content than the source has. The event of a snapshot has the same texts.
+func TestPreviewWarnsOfWhatTheSnapshotLeavesOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		spec := fleet.RunSpec{Placement: ep, Strategy: tutorialStrategy()}
+		if p := must(e.Preview(t.Context(), spec))(t).Plan; len(p.Warnings) > 0 {
+			t.Errorf("a preview of everything warns: %q", p.Warnings)
+		}
+		deployment := configMap("web", "")
+		deployment.SetAPIVersion("apps/v1")
+		deployment.SetKind("Deployment")
+		deployment.Object["spec"] = map[string]any{"replicas": int64(1)}
+		byApply := &metav1.FieldsV1{Raw: []byte(`{"f:spec": {"f:template": {}}}`)}
+		deployment.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: byApply}})
+		claim := configMap("data", "")
+		claim.SetAnnotations(map[string]string{"pv.kubernetes.io/bound-by-controller": "yes"})
+		claim.SetKind("PersistentVolumeClaim")
+		claim.Object["spec"] = map[string]any{"volumeName": "pv-7"}
+		if err := errors.Join(w.source.Put(deployment), w.source.Put(claim)); err != nil {
+			t.Fatal(err)
+		}
+		p := must(e.Preview(t.Context(), spec))(t).Plan
+		for _, want := range []string{
+			"spec.replicas of Deployment.apps test-namespace/web is not carried: nobody set it",
+			"spec.volumeName of PersistentVolumeClaim test-namespace/data is not carried: a controller of the hub wrote it",
+		} {
+			if !strings.Contains(strings.Join(p.Warnings, "\n"), want) {
+				t.Errorf("no warning %q in %q", want, p.Warnings)
 			}
 		}
 	})

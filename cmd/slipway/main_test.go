@@ -371,6 +371,13 @@ func TestPreviewDiffAndDriftOnlyRead(t *testing.T) {
 	v.shows(cli.ExitDone, "preview-selection shop --policy "+policy, "eu-2", "false")
 	v.must(os.WriteFile(policy, []byte("nonsense: 1\n"), 0o600))
 	v.shows(cli.ExitFailed, "preview-selection shop --policy "+policy, policy, "nonsense")
+	web := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"}
+	v.must(v.members.Cluster("eu-1").Delete(web))
+	for args, reason := range map[string]string{"drift shop": "FoundDrifts", "diff shop --cluster eu-1 --strategy " + file: "ToCreate"} {
+		if out := v.shows(cli.ExitDiffers, args, "ConfigMap shop/web", reason); !strings.HasSuffix(out, "the whole object\n") {
+			t.Errorf("slipway %s: the row of a deleted object names no path:\n%s", args, out)
+		}
+	}
 	v.members.SetDown("eu-2", true)
 	v.shows(cli.ExitFailed, "drift shop", "could not be compared", "eu-2")
 	after, err := os.ReadFile(v.file)

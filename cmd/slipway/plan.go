@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,11 +231,9 @@ func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) 
 			for _, one := range obj.Differences {
 				paths = append(paths, one.Path)
 			}
-			if len(paths) == 0 {
-				paths = []string{"the whole object"}
-			}
 			name := strings.TrimPrefix(obj.Namespace+"/"+obj.Name, "/")
-			l.Add(c.Cluster, value, obj.Kind+" "+name, obj.Reason, strings.Join(paths, " "))
+			// the path of a whole object is ""
+			l.Add(c.Cluster, value, obj.Kind+" "+name, obj.Reason, cmp.Or(strings.Join(paths, " "), "the whole object"))
 		}
 	}
 	l.Sort() // they arrive in the order of comparison

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
@@ -93,5 +94,27 @@ func TestARollbackThatHasNoNameYetIsRecorded(t *testing.T) {
 	want := "run/shop-2: rollback is recorded; describe run shop-2 shows the run that does it\n"
 	if code, out, errOut := v.run("--server", server.URL, "rollback", "shop-2"); code != cli.ExitDone || out != want {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
+	}
+}
+
+// A preview writes the warnings of its plan to standard error, so that the output stays readable
+// for programs, and counts them in the table.
+func TestPreviewWarnsOnStandardError(t *testing.T) {
+	v := newEnv(t)
+	strategy := filepath.Join(t.TempDir(), "strategy.yaml")
+	v.must(os.WriteFile(strategy, []byte(hubStrategy), 0o600))
+	claim := object("PersistentVolumeClaim", "shop", "data", "")
+	claim.SetAnnotations(map[string]string{"pv.kubernetes.io/bound-by-controller": "yes"})
+	claim.Object["spec"] = map[string]any{"volumeName": "pv-7"}
+	v.must(v.source.Put(claim))
+	const want = "spec.volumeName of PersistentVolumeClaim shop/data is not carried: a controller of the hub wrote it for the hub\n"
+	for _, output := range []string{"wide", "json"} {
+		code, out, errOut := v.on("preview", "shop", "--strategy", strategy, "-o", output)
+		if code != cli.ExitDone || !strings.Contains(errOut, want) {
+			t.Errorf("-o %s: exit code %d, standard error has no %q:\n%s", output, code, want, errOut)
+		}
+		if output == "wide" && !strings.Contains(strings.Join(strings.Fields(out), " "), "Warnings: 1 ") {
+			t.Errorf("the table does not count one warning:\n%s", out)
+		}
 	}
 }
