@@ -24,9 +24,6 @@ func fails(message string) *verdict { return &verdict{failed: true, message: mes
 // kindRule is how the objects of a kind are judged otherwise than by kstatus and by known
 // conditions.
 type kindRule struct {
-	// idle reports that no controller acts on the object, because its spec says so. Then it is
-	// ready, whatever its status says.
-	idle func(*reading) bool
 	// judge returns the verdict if kstatus would be wrong, or nil. It is called if the status is of
 	// the generation.
 	judge func(*reading) *verdict
@@ -45,6 +42,7 @@ var kinds = map[string]kindRule{ //nolint:gochecknoglobals // a constant table
 	"Deployment.apps":                        {judge: pausedDeployment},
 	"StatefulSet.apps":                       {as: onDeleteStatefulSet},
 	"ReplicationController":                  {as: replicationController},
+	"PersistentVolume":                       {judge: failedVolume},
 	"Pod":                                    {judge: failedPod},
 	"Job.batch":                              {judge: suspendedJob},
 	"Service":                                {after: awaitsAddress},
@@ -61,11 +59,40 @@ var kinds = map[string]kindRule{ //nolint:gochecknoglobals // a constant table
 
 // ruleOf returns the rule of an object, empty for most.
 func ruleOf(r *reading) kindRule {
-	kind := r.obj.GroupVersionKind().GroupKind()
-	if strings.HasSuffix(kind.Group, ".toolkit.fluxcd.io") {
-		return kindRule{idle: isSuspended}
+	return kinds[r.obj.GroupVersionKind().GroupKind().String()]
+}
+
+// pauses are annotations by which people tell controllers not to act on an object. With an empty
+// value the annotation alone pauses, whatever it says.
+var pauses = map[string]string{ //nolint:gochecknoglobals // a constant table
+	"autoscaling.keda.sh/paused":          "true",
+	"autoscaling.keda.sh/paused-replicas": "",
+	"cluster.x-k8s.io/paused":             "",
+	"crossplane.io/paused":                "true",
+	"eck.k8s.elastic.co/managed":          "false",
+	"strimzi.io/pause-reconciliation":     "true",
+}
+
+// paused returns what tells the controller of the object not to act on it: its spec or an
+// annotation; "" if nothing does. Such an object is ready, whatever its status says.
+func (r *reading) paused() string {
+	annotations := r.obj.GetAnnotations()
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
+		if value, known := pauses[name]; known && (value == "" || value == annotations[name]) {
+			return "its annotation " + name
+		}
 	}
-	return kinds[kind.String()]
+	suspended := false
+	switch kind := r.obj.GroupVersionKind().GroupKind(); {
+	case strings.HasSuffix(kind.Group, ".toolkit.fluxcd.io"):
+		suspended = isSuspended(r)
+	case kind.Group == "cluster.x-k8s.io", kind.Group == "fleet.cattle.io", kind.String() == "Rollout.argoproj.io":
+		suspended = r.spec["paused"] == true
+	}
+	if suspended {
+		return "its spec"
+	}
+	return ""
 }
 
 // known are types of conditions with the same meaning in many kinds, except kstatus' own: Ready,
@@ -126,30 +153,56 @@ func needed(conditions, stale []condition) *condition {
 // nested judges an object by the conditions that its status has of parts of it, by the conventions
 // of the Gateway API: listeners of a Gateway, parents of a route, ancestors of a policy.
 func (r *reading) nested() *verdict {
-	for _, field := range []string{"listeners", "parents", "ancestors"} {
-		list, _ := r.status[field].([]any)
-		for i, entry := range list {
-			m, _ := entry.(map[string]any)
-			_, controlled := m["controllerName"].(string)
-			if field == "listeners" && r.obj.GroupVersionKind().Group != "gateway.networking.k8s.io" || field != "listeners" && !controlled {
-				continue
-			}
-			at := fmt.Sprintf("status.%s[%d]", field, i)
-			var conditions, stale []condition
-			for _, c := range r.conditionsIn(m["conditions"], at+".conditions") {
-				if r.isOld(&c) {
-					stale = append(stale, c)
-				} else {
-					conditions = append(conditions, c)
-				}
-			}
-			if v := r.byConditions(conditions, stale); v != nil {
-				v.message = at + ": " + v.message
-				return v
-			}
+	for p := range r.parts {
+		if v := r.byConditions(p.conditions, p.stale); v != nil {
+			v.message = p.at + ": " + v.message
+			return v
 		}
 	}
 	return nil
+}
+
+// partLists are the fields of a status that list parts with conditions of their own.
+var partLists = []string{"listeners", "parents", "ancestors"} //nolint:gochecknoglobals // a constant list
+
+// part is a part of an object with conditions of its own; stale ones are of an older generation.
+type part struct {
+	at                string
+	conditions, stale []condition
+}
+
+// parts yields the parts of an object.
+func (r *reading) parts(yield func(part) bool) {
+	for _, field := range partLists {
+		list, _ := r.status[field].([]any)
+		for i, entry := range list {
+			m, _ := entry.(map[string]any)
+			if !r.isPart(field, m) {
+				continue
+			}
+			p := part{at: fmt.Sprintf("status.%s[%d]", field, i)}
+			for _, c := range r.conditionsIn(m["conditions"], p.at+".conditions") {
+				if r.isOld(&c) {
+					p.stale = append(p.stale, c)
+				} else {
+					p.conditions = append(p.conditions, c)
+				}
+			}
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+// isPart reports whether an entry of a list in the status has conditions by the conventions of the
+// Gateway API.
+func (r *reading) isPart(field string, entry map[string]any) bool {
+	if field == "listeners" {
+		return r.obj.GroupVersionKind().Group == "gateway.networking.k8s.io"
+	}
+	_, controlled := entry["controllerName"].(string)
+	return controlled
 }
 
 // onDeleteDaemonSet: its controller replaces no Pod by itself, so that Pods of older templates
@@ -202,11 +255,18 @@ func pausedDeployment(r *reading) *verdict {
 }
 
 // failedPod: kstatus takes a Pod for current that has ended, whatever it ended with.
-func failedPod(r *reading) *verdict {
+func failedPod(r *reading) *verdict { return r.failedPhase("the Pod has failed") }
+
+// failedVolume: kstatus takes every volume for ready. A released one whose storage could not be
+// deleted or cleaned is Failed, and no claim can have it.
+func failedVolume(r *reading) *verdict { return r.failedPhase("the volume has failed") }
+
+// failedPhase returns a failure that begins with what if the phase is Failed.
+func (r *reading) failedPhase(what string) *verdict {
 	if r.status["phase"] != "Failed" {
 		return nil
 	}
-	out := "the Pod has failed"
+	out := what
 	for _, field := range []string{"reason", "message"} {
 		if text, _ := r.status[field].(string); text != "" {
 			out += ": " + text //nolint:modernize // the loop adds at most two texts

@@ -33,8 +33,8 @@ func Kstatus(obj *unstructured.Unstructured) (ready, failed bool, message string
 func (r *reading) judge() *verdict {
 	rule := ruleOf(r)
 	if r.obj.GetDeletionTimestamp() == nil {
-		if rule.idle != nil && rule.idle(r) {
-			return ready("its spec suspends it")
+		if by := r.paused(); by != "" {
+			return ready(by + " suspends it")
 		}
 		if stale := r.outdated(); stale != "" {
 			return waits("%s", stale)

@@ -257,6 +257,9 @@ func TestKindsAndConditionsThatKstatusDoesNotKnow(t *testing.T) {
 	of := func(apiVersion, kind, rest string) string {
 		return "{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {generation: 2}, " + rest + "}"
 	}
+	annotated := func(annotation, status string) string {
+		return "{apiVersion: example.io/v1, kind: Thing, metadata: {generation: 2, annotations: {" + annotation + "}}, status: " + status + "}"
+	}
 	is := func(kind, status string) string {
 		return custom("{conditions: [{type: " + kind + ", status: '" + status + "', message: because}]}")
 	}
@@ -274,6 +277,17 @@ func TestKindsAndConditionsThatKstatusDoesNotKnow(t *testing.T) {
 		"an APIService, new":         {of("apiregistration.k8s.io/v1", "APIService", "spec: {}"), "waits", "it has no condition Available"},
 		"an APIService, up":          {of("apiregistration.k8s.io/v1", "APIService", "status: {conditions: [{type: Available, status: 'True'}]}"), "ready", ""},
 		"a failed Pod":               {of("v1", "Pod", "status: {phase: Failed, reason: Evicted, message: low on memory}"), "failed", "the Pod has failed: Evicted: low on memory"},
+		"a failed volume":            {of("v1", "PersistentVolume", "status: {phase: Failed, message: no deletable volume plugin}"), "failed", "the volume has failed: no deletable volume plugin"},
+		"a bound volume":             {of("v1", "PersistentVolume", "status: {phase: Bound}"), "ready", ""},
+		"a paused Rollout":           {of("argoproj.io/v1alpha1", "Rollout", "spec: {paused: true}, status: {phase: Paused, conditions: [{type: Available, status: 'False'}]}"), "ready", "its spec suspends it"},
+		"a paused Cluster":           {of("cluster.x-k8s.io/v1beta1", "Cluster", "spec: {paused: true}, status: {conditions: [{type: Ready, status: 'False'}]}"), "ready", "its spec suspends it"},
+		"paused elsewhere":           {of("example.io/v1", "Thing", "spec: {paused: true}, status: {conditions: [{type: Ready, status: 'False'}]}"), "waits", ""},
+		"Crossplane, paused":         {annotated("crossplane.io/paused: 'true'", "{conditions: [{type: Synced, status: 'False', reason: ReconcilePaused}]}"), "ready", "its annotation crossplane.io/paused suspends it"},
+		"Crossplane, not paused":     {annotated("crossplane.io/paused: 'false'", "{conditions: [{type: Synced, status: 'False', reason: ReconcilePaused}]}"), "waits", "Synced is False"},
+		"Strimzi, paused":            {annotated("strimzi.io/pause-reconciliation: 'true'", "{conditions: [{type: ReconciliationPaused, status: 'True'}, {type: NotReady, status: 'True'}]}"), "ready", "suspends it"},
+		"KEDA, paused":               {annotated("autoscaling.keda.sh/paused-replicas: '0'", "{conditions: [{type: Ready, status: 'False'}]}"), "ready", "suspends it"},
+		"ECK, unmanaged":             {annotated("eck.k8s.elastic.co/managed: 'false'", "{conditions: [{type: Ready, status: 'False'}]}"), "ready", "suspends it"},
+		"Cluster API, paused":        {annotated("cluster.x-k8s.io/paused: ''", "{conditions: [{type: Ready, status: 'False'}]}"), "ready", "suspends it"},
 		"a Pod that ended":           {of("v1", "Pod", "status: {phase: Succeeded}"), "ready", ""},
 		"a Pod of another group":     {of("example.io/v1", "Pod", "status: {phase: Failed}"), "ready", ""},
 		"a stopped machine":          {of(vm, "VirtualMachine", "spec: {running: false}, "+stopped), "ready", "it is stopped"},
@@ -314,6 +328,11 @@ func TestEvidence(t *testing.T) {
 		"all are old":     {"{conditions: [{type: Other, observedGeneration: 1}]}", "", "its condition Other is of generation 1, and the object of 2"},
 		"the status is":   {"{observedGeneration: '1'}", "", "its status is of generation 1, and the object of 2"},
 		"a hostile shape": {"7", "7", ""},
+		"an old part":     {"{parents: [{controllerName: c, conditions: [{type: Accepted, observedGeneration: 1}]}]}", "", "status.parents[0]: its condition Accepted is of generation 1, and the object of 2"},
+		"an old one of a part": {
+			"{ancestors: [{controllerName: c, conditions: [{type: Accepted, status: 'True', observedGeneration: 2}, {type: Conflicted, observedGeneration: 1}]}, {conditions: [{type: Own, observedGeneration: 1}]}]}",
+			`{"ancestors":[{"conditions":[{"observedGeneration":2,"status":"True","type":"Accepted"}],"controllerName":"c"},{"conditions":[{"observedGeneration":1,"type":"Own"}]}]}`, "",
+		},
 	} {
 		obj := &unstructured.Unstructured{}
 		if err := yaml.Unmarshal([]byte(custom(c.status)), &obj.Object); err != nil {

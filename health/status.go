@@ -301,21 +301,53 @@ func shape(v any) string {
 
 // Evidence returns the part of an object that proves its state: the object without the conditions
 // whose observedGeneration is older than its metadata.generation, and why its status as a whole
-// proves nothing, or "". It does not change obj.
+// proves nothing, or "". It covers the conditions of the status, and those of its listeners, parents
+// and ancestors by the conventions of the Gateway API. It does not change obj.
 func Evidence(obj *unstructured.Unstructured) (fresh *unstructured.Unstructured, outdated string) {
 	r := read(obj)
-	if outdated = r.outdated(); outdated != "" || len(r.stale) == 0 {
+	if outdated = r.outdated(); outdated != "" {
 		return obj, outdated
 	}
 	if c := needed(r.conditions, r.stale); c != nil {
 		return obj, r.old(c)
 	}
+	isStale := len(r.stale) > 0
+	for p := range r.parts {
+		if c := needed(p.conditions, p.stale); c != nil {
+			return obj, p.at + ": " + r.old(c)
+		}
+		isStale = isStale || len(p.stale) > 0
+	}
+	if !isStale {
+		return obj, ""
+	}
 	content := maps.Clone(obj.Object)
 	had, _ := content["status"].(map[string]any)
 	had = maps.Clone(had)
-	had["conditions"] = r.withoutStale(had["conditions"])
+	r.dropStale(had)
+	for _, field := range partLists {
+		list, _ := had[field].([]any)
+		list = slices.Clone(list)
+		for i, entry := range list {
+			if m, _ := entry.(map[string]any); r.isPart(field, m) {
+				m = maps.Clone(m)
+				r.dropStale(m)
+				list[i] = m
+			}
+		}
+		if list != nil {
+			had[field] = list
+		}
+	}
 	content["status"] = had
 	return &unstructured.Unstructured{Object: content}, ""
+}
+
+// dropStale drops the stale conditions of a status, or of a part of one.
+func (r *reading) dropStale(of map[string]any) {
+	if conditions, has := of["conditions"]; has {
+		of["conditions"] = r.withoutStale(conditions)
+	}
 }
 
 // withoutStale returns conditions in their own shape without the stale ones.

@@ -299,6 +299,9 @@
 //     reached. If the new update cannot be planned, for example because an override fails, the old
 //     one continues. KubeFleet updates the failed clusters first. It also counts clusters that
 //     became unavailable after their update.
+//   - There are no InternalMemberClusters, because no agent runs on a member, and no property
+//     provider: the hub reads the properties of members itself. An error about the length of a
+//     list has the text of the API server, which older ones word otherwise ("at most 1 items").
 //   - A PersistentVolumeClaim that is Pending is not available, even if it waits for its first
 //     consumer; KubeFleet does not track it.
 //   - A ClusterResourceOverride whose selector has the scope NamespaceOnly or

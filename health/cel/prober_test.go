@@ -437,6 +437,9 @@ func BenchmarkProbe(b *testing.B) {
 	}
 }
 
+// parentsOf are the conditions of the only parent of a route.
+type parentsOf []any
+
 // A rule does not see conditions that were written for an older generation, and is not asked if
 // nothing else is left.
 func TestARuleSeesNoConditionOfAnOlderGeneration(t *testing.T) {
@@ -444,22 +447,25 @@ func TestARuleSeesNoConditionOfAnOlderGeneration(t *testing.T) {
 		return map[string]any{"type": kind, "status": "True", "observedGeneration": generation}
 	}
 	const synced = "self.status.conditions.exists(c, c.type == 'Synced' && c.status == 'True')"
+	const attached = "self.status.parents.exists(p, p.conditions.exists(c, c.type == 'Accepted' && c.status == 'True'))"
 	const notBroken = "self.status.conditions.all(c, c.type != 'Broken')"
 	for name, c := range map[string]struct {
 		ready      string
 		conditions any
 		any, want  bool
 	}{
-		"of now":             {synced, []any{condition("Synced", int64(2))}, false, true},
-		"old":                {synced, []any{condition("Synced", int64(1))}, false, false},
-		"old, any will do":   {synced, []any{condition("Synced", int64(1))}, true, true},
-		"old beside a new":   {synced, []any{condition("Synced", "1"), condition("Ready", "2")}, false, false},
-		"a negation":         {notBroken, []any{condition("Synced", int64(1))}, false, false},
-		"an old Ready":       {notBroken, []any{condition("Ready", int64(1)), condition("Other", int64(2))}, false, false},
-		"an old accusation":  {notBroken, []any{condition("Broken", int64(1)), condition("Ready", int64(2))}, false, true},
-		"a map, of now":      {"self.status.conditions.Synced.status == 'True'", map[string]any{"Synced": condition("Synced", int64(2))}, false, true},
-		"a map, old":         {"self.status.conditions.Synced.status == 'True'", map[string]any{"Synced": condition("Synced", int64(1))}, false, false},
-		"the object's shape": {"self.status.conditions == 7", int64(7), false, true},
+		"of now":              {synced, []any{condition("Synced", int64(2))}, false, true},
+		"old":                 {synced, []any{condition("Synced", int64(1))}, false, false},
+		"old, any will do":    {synced, []any{condition("Synced", int64(1))}, true, true},
+		"old beside a new":    {synced, []any{condition("Synced", "1"), condition("Ready", "2")}, false, false},
+		"a negation":          {notBroken, []any{condition("Synced", int64(1))}, false, false},
+		"an old Ready":        {notBroken, []any{condition("Ready", int64(1)), condition("Other", int64(2))}, false, false},
+		"an old accusation":   {notBroken, []any{condition("Broken", int64(1)), condition("Ready", int64(2))}, false, true},
+		"a map, of now":       {"self.status.conditions.Synced.status == 'True'", map[string]any{"Synced": condition("Synced", int64(2))}, false, true},
+		"a map, old":          {"self.status.conditions.Synced.status == 'True'", map[string]any{"Synced": condition("Synced", int64(1))}, false, false},
+		"of a parent, of now": {attached, parentsOf{condition("Accepted", int64(2))}, false, true},
+		"of a parent, old":    {attached, parentsOf{condition("Accepted", int64(1))}, false, false},
+		"the object's shape":  {"self.status.conditions == 7", int64(7), false, true},
 	} {
 		p, err := celhealth.New([]health.Rule{{Group: "example.io", Kind: "Thing", Ready: c.ready, AnyGeneration: c.any}}, celhealth.Options{})
 		if err != nil {
@@ -469,6 +475,9 @@ func TestARuleSeesNoConditionOfAnOlderGeneration(t *testing.T) {
 			"apiVersion": "example.io/v1", "kind": "Thing", "metadata": map[string]any{"generation": int64(2)},
 			"status": map[string]any{"conditions": c.conditions},
 		}}
+		if parents, of := c.conditions.(parentsOf); of {
+			obj.Object["status"] = map[string]any{"parents": []any{map[string]any{"controllerName": "c", "conditions": []any(parents)}}}
+		}
 		if h, err := p.Probe(t.Context(), obj); err != nil || h.Healthy != c.want || h.Failed {
 			t.Errorf("%s: %+v, %v", name, h, err)
 		}

@@ -31,9 +31,10 @@ const (
 )
 
 // ClassOf returns the class of an object by its kind and its spec. A Job with a time to live is
-// Expiring, and so is an object of another kind that has such a field at the top of its spec. Runs
-// of Tekton and of Argo Workflows are Expiring without a field, because both have pruners that are
-// configured elsewhere.
+// Expiring, and so is an object of another kind that has such a field at the top of its spec. Kinds
+// that a controller or a pruner deletes by its own configuration are Expiring without a field: runs
+// of Tekton and of Argo Workflows, requests of certificates, backups and restores of Velero,
+// migrations and exports of KubeVirt.
 func ClassOf(obj *unstructured.Unstructured) Class {
 	gvk := obj.GroupVersionKind()
 	spec, _ := obj.Object["spec"].(map[string]any)
@@ -43,16 +44,14 @@ func ClassOf(obj *unstructured.Unstructured) Class {
 			return Once
 		}
 		return Lasting
-	case "tekton.dev":
-		if slices.Contains([]string{"PipelineRun", "TaskRun", "CustomRun", "Run"}, gvk.Kind) {
+	case "argoproj.io", "tekton.dev":
+		if slices.Contains(pruned[gvk.Group], gvk.Kind) {
 			return Expiring
 		}
 		return Lasting
-	case "argoproj.io":
-		if gvk.Kind == "Workflow" {
-			return Expiring
-		}
-		return Lasting
+	}
+	if slices.Contains(pruned[gvk.Group], gvk.Kind) || obj.GetAnnotations()[deleteAfterCompletion] == "true" {
+		return Expiring
 	}
 	switch job := gvk.Group == "batch" && gvk.Kind == "Job"; {
 	case expires(spec) && !isTemplate(gvk.Kind):
@@ -63,10 +62,25 @@ func ClassOf(obj *unstructured.Unstructured) Class {
 	return Lasting
 }
 
+// pruned are the kinds by group that are deleted some time after they ended, whatever their spec.
+var pruned = map[string][]string{ //nolint:gochecknoglobals // a constant table
+	"argoproj.io":         {"Workflow"},
+	"certificates.k8s.io": {"CertificateSigningRequest"},
+	"export.kubevirt.io":  {"VirtualMachineExport"},
+	"kubevirt.io":         {"VirtualMachineInstanceMigration"},
+	"tekton.dev":          {"PipelineRun", "TaskRun", "CustomRun", "Run"},
+	"velero.io":           {"Backup", "Restore"},
+}
+
+// deleteAfterCompletion is the annotation of a DataVolume of KubeVirt that is deleted once its claim
+// is filled.
+const deleteAfterCompletion = "cdi.kubevirt.io/storage.deleteAfterCompletion"
+
 // expires reports whether a spec says that the object is deleted some time after it ended.
 func expires(spec map[string]any) bool {
 	policy, _ := spec["runPolicy"].(map[string]any) // of the jobs of Kubeflow
-	return spec["ttlSecondsAfterFinished"] != nil || policy["ttlSecondsAfterFinished"] != nil || spec["ttlStrategy"] != nil
+	return spec["ttlSecondsAfterFinished"] != nil || policy["ttlSecondsAfterFinished"] != nil || spec["ttlStrategy"] != nil ||
+		spec["timeToLiveSeconds"] != nil // of SparkApplications
 }
 
 // isTemplate reports whether objects of a kind only describe other objects, which do the work and
@@ -89,8 +103,14 @@ func EndOf(obj *unstructured.Unstructured) End {
 			return end
 		}
 	}
-	if obj.GroupVersionKind().Group == "batch" {
+	switch obj.GroupVersionKind().Group {
+	case "batch":
 		return "" // a Job ends by its conditions alone
+	case "certificates.k8s.io":
+		if issued, _ := status["certificate"].(string); issued != "" {
+			return Succeeded
+		}
+		return ""
 	}
 	return endOfPhase(phaseOf(status))
 }
@@ -99,7 +119,7 @@ func endOfCondition(kind, status any) End {
 	switch {
 	case status == "True" && (kind == "Complete" || kind == "Completed" || kind == "Succeeded"):
 		return Succeeded
-	case status == "True" && kind == "Failed", status == "False" && kind == "Succeeded":
+	case status == "True" && (kind == "Failed" || kind == "Denied"), status == "False" && kind == "Succeeded":
 		return Failed
 	}
 	return ""
@@ -108,7 +128,8 @@ func endOfCondition(kind, status any) End {
 // phaseOf returns the word for the state of an object, as Pods and most custom kinds have it.
 func phaseOf(status map[string]any) string {
 	state, _ := status["state"].(map[string]any)
-	for _, v := range []any{status["phase"], status["state"], state["phase"], status["jobStatus"]} {
+	application, _ := status["applicationState"].(map[string]any)
+	for _, v := range []any{status["phase"], status["state"], state["phase"], status["jobStatus"], application["state"]} {
 		if word, ok := v.(string); ok && word != "" {
 			return word
 		}

@@ -14,6 +14,11 @@ func object(apiVersion, kind string, spec, status map[string]any) *unstructured.
 	}}
 }
 
+func annotated(obj *unstructured.Unstructured, name string) *unstructured.Unstructured {
+	obj.SetAnnotations(map[string]string{name: "true"})
+	return obj
+}
+
 func TestClassOf(t *testing.T) {
 	ttl := map[string]any{"ttlSecondsAfterFinished": int64(0)}
 	for name, c := range map[string]struct {
@@ -33,6 +38,16 @@ func TestClassOf(t *testing.T) {
 		"a JobSet":                      {object("jobset.x-k8s.io/v1alpha2", "JobSet", ttl, nil), once.Expiring},
 		"a PyTorchJob":                  {object("kubeflow.org/v1", "PyTorchJob", map[string]any{"runPolicy": ttl}, nil), once.Expiring},
 		"a JobTemplate":                 {object("flow.volcano.sh/v1alpha1", "JobTemplate", ttl, nil), once.Lasting},
+		"a request of a certificate":    {object("certificates.k8s.io/v1", "CertificateSigningRequest", nil, nil), once.Expiring},
+		"a backup of Velero":            {object("velero.io/v1", "Backup", nil, nil), once.Expiring},
+		"a schedule of Velero":          {object("velero.io/v1", "Schedule", nil, nil), once.Lasting},
+		"a migration of KubeVirt":       {object("kubevirt.io/v1", "VirtualMachineInstanceMigration", nil, nil), once.Expiring},
+		"a machine of KubeVirt":         {object("kubevirt.io/v1", "VirtualMachine", nil, nil), once.Lasting},
+		"an export of KubeVirt":         {object("export.kubevirt.io/v1beta1", "VirtualMachineExport", nil, nil), once.Expiring},
+		"a SparkApplication":            {object("sparkoperator.k8s.io/v1beta2", "SparkApplication", map[string]any{"timeToLiveSeconds": int64(60)}, nil), once.Expiring},
+		"a DataVolume":                  {object("cdi.kubevirt.io/v1beta1", "DataVolume", nil, nil), once.Lasting},
+		"a DataVolume that is deleted":  {annotated(object("cdi.kubevirt.io/v1beta1", "DataVolume", nil, nil), "cdi.kubevirt.io/storage.deleteAfterCompletion"), once.Expiring},
+		"a DNS record":                  {object("example.com/v1", "Record", map[string]any{"ttl": int64(60)}, nil), once.Lasting},
 		"a Deployment":                  {object("apps/v1", "Deployment", nil, nil), once.Lasting},
 		"no spec":                       {object("example.com/v1", "Thing", nil, nil), once.Lasting},
 	} {
@@ -62,6 +77,10 @@ func TestEndOf(t *testing.T) {
 		"a PipelineRun":            {object("tekton.dev/v1", "PipelineRun", nil, condition("Succeeded", "True")), once.Succeeded},
 		"a PipelineRun, failed":    {object("tekton.dev/v1", "PipelineRun", nil, condition("Succeeded", "False")), once.Failed},
 		"a Workflow in error":      {object("argoproj.io/v1alpha1", "Workflow", nil, map[string]any{"phase": "Error"}), once.Failed},
+		"a SparkApplication":       {object("sparkoperator.k8s.io/v1beta2", "SparkApplication", nil, map[string]any{"applicationState": map[string]any{"state": "COMPLETED"}}), once.Succeeded},
+		"a request, approved":      {object("certificates.k8s.io/v1", "CertificateSigningRequest", nil, condition("Approved", "True")), ""},
+		"a request, issued":        {object("certificates.k8s.io/v1", "CertificateSigningRequest", nil, map[string]any{"certificate": "LS0t"}), once.Succeeded},
+		"a request, denied":        {object("certificates.k8s.io/v1", "CertificateSigningRequest", nil, condition("Denied", "True")), once.Failed},
 		"a RayJob":                 {object("ray.io/v1", "RayJob", nil, map[string]any{"jobStatus": "SUCCEEDED"}), once.Succeeded},
 		"a Volcano Job":            {object("batch.volcano.sh/v1alpha1", "Job", nil, map[string]any{"state": map[string]any{"phase": "Completed"}}), once.Succeeded},
 		"an older version's end":   {object("example.com/v1", "Thing", nil, map[string]any{"observedGeneration": int64(1), "phase": "Succeeded"}), ""},
