@@ -60,8 +60,11 @@ type ownWrites struct {
 	wrote [8]backend.Revision
 }
 
-// add notes that the driver has written the record with this sequence number.
-func (w *ownWrites) add(seq int64, rev backend.Revision) { w.wrote[seq%int64(len(w.wrote))] = rev }
+// add notes that the driver has written the record with this sequence number, which is negative if
+// it has overflowed.
+func (w *ownWrites) add(seq int64, rev backend.Revision) {
+	w.wrote[uint64(seq)%uint64(len(w.wrote))] = rev
+}
 
 // reported notes a revision that a watch has reported. It may be called concurrently.
 func (w *ownWrites) reported(rev backend.Revision) { w.told.Store(rev) }

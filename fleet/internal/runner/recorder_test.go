@@ -2,6 +2,7 @@ package runner
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -164,6 +165,20 @@ func TestASaveRenewsTheLease(t *testing.T) {
 		r.own.reported(rev)
 		if r.own.last() != own {
 			t.Errorf("the change to revision %s is the driver's own: %t", rev, r.own.last())
+		}
+	}
+}
+
+// A record whose sequence number is corrupt does not stop its driver: the number overflows.
+func TestASequenceNumberOverflows(t *testing.T) {
+	r, _ := recorded(t)
+	r.rec.Seq = math.MaxInt64
+	for range 10 {
+		if _, err := r.save(t.Context(), next(r), mark{}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if r.own.reported(r.rev); !r.own.last() {
+			t.Errorf("save %d is not the driver's own", r.rec.Seq)
 		}
 	}
 }
