@@ -138,6 +138,16 @@ func TestAKindThatTheHubMayNotReadIsNamed(t *testing.T) {
 	if list, err := w.on(m.client, "secret", w.name).List(t.Context(), metav1.ListOptions{}); err != nil || len(list.Items) > 0 {
 		t.Errorf("the member has %d Secrets: %v", len(list.Items), err)
 	}
+	w.eventually("the placement to say that Secrets are left out", func() error {
+		u, err := w.at("crp").Get(t.Context(), w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if text, err := u.MarshalJSON(); err != nil || !strings.Contains(string(text), "every Secret is left out") {
+			return fmt.Errorf("its status does not name Secrets: %v", err)
+		}
+		return nil
+	})
 	w.defineWidgets()
 	tries := 0
 	w.eventually("the placement to name the kind", func() error {

@@ -1,6 +1,7 @@
 package snapshot_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -168,6 +169,31 @@ func TestOmissionsAreBounded(t *testing.T) {
 	set, err = snapshot.Capture(t.Context(), hub[:4], []snapshot.Selector{namespaces("ns")})
 	if told, expected := snapshot.OmissionsTold(set.Omitted); err != nil || len(told) != 0 || expected != 3 {
 		t.Errorf("told %q, expected %d: %v", told, expected, err)
+	}
+}
+
+// If the rules exclude kinds that a Namespace may have, the omissions say so, although a source need
+// not read such objects; those that it reads are counted. A selector without a Namespace brings none.
+func TestExcludedKindsOfANamespaceAreTold(t *testing.T) {
+	hub := objects{object("v1", "Namespace", "", "ns"), object("v1", "ConfigMap", "ns", "c")}
+	secret, node := snapshot.GroupKind{Kind: "Secret"}, snapshot.GroupKind{Kind: "Node"}
+	config := snapshot.Selector{Version: "v1", Kind: "ConfigMap", Namespace: "ns", Name: "c"}
+	for name, c := range map[string]struct {
+		rules    snapshot.Rules
+		hub      objects
+		selector snapshot.Selector
+		want     []string
+	}{
+		"none is read":  {snapshot.Rules{Never: []snapshot.GroupKind{secret, node}}, hub, namespaces("ns"), []string{"every Secret is left out: the host's rules exclude the kind"}},
+		"one is read":   {snapshot.Rules{Never: []snapshot.GroupKind{secret}}, append(slices.Clone(hub), object("v1", "Secret", "ns", "s")), namespaces("ns"), []string{"1 Secret left out, ns/s: the host's rules exclude the kind"}},
+		"named kinds":   {snapshot.Rules{Only: []snapshot.GroupKind{{Kind: "Namespace"}, {Kind: "ConfigMap"}}}, hub, namespaces("ns"), []string{"all kinds but those that the host's rules name are left out"}},
+		"no namespace":  {snapshot.Rules{Never: []snapshot.GroupKind{secret}}, hub, config, nil},
+		"no such rules": {snapshot.Rules{}, hub, namespaces("ns"), nil},
+	} {
+		set, err := c.rules.Capture(t.Context(), c.hub, []snapshot.Selector{c.selector})
+		if told, _ := snapshot.OmissionsTold(set.Omitted); err != nil || !slices.Equal(told, c.want) {
+			t.Errorf("%s: told %q, want %q: %v", name, told, c.want, err)
+		}
 	}
 }
 

@@ -50,7 +50,9 @@ type Omission struct {
 	Reason OmissionReason `json:"reason"`
 	// Field is the path of the field, for example spec.replicas; empty for whole objects.
 	Field string `json:"field,omitempty"`
-	Count int    `json:"count"`
+	// Count is 0 for a kind that a Namespace may have and that the rules exclude, if its source reads
+	// no such objects. The kind * stands for all that [Rules].Only does not name.
+	Count int `json:"count"`
 	// Names are the first names of the objects, ascending, at most MaxOmitted.
 	Names []string `json:"names,omitempty"`
 }
@@ -71,7 +73,12 @@ func (o Omission) String() string {
 	if n := o.Count - len(o.Names); n > 0 && len(o.Names) > 0 {
 		some += fmt.Sprintf(" and %d more", n)
 	}
-	if o.Field != "" {
+	switch {
+	case o.Count == 0 && o.Kind == everyKind:
+		return "all kinds but those that the host's rules name are left out"
+	case o.Count == 0:
+		return fmt.Sprintf("every %s is left out: %s", o.GroupKind, o.Reason.text())
+	case o.Field != "":
 		return fmt.Sprintf("%s of %s %s is not carried: %s", o.Field, o.GroupKind, some, o.Reason.text())
 	}
 	return fmt.Sprintf("%d %s left out, %s: %s", o.Count, o.GroupKind, some, o.Reason.text())
@@ -121,6 +128,25 @@ type omissionKey struct {
 	kind   GroupKind
 	reason OmissionReason
 	field  string
+}
+
+// everyKind is the kind of an omission that stands for all kinds that the rules do not name.
+const everyKind = "*"
+
+// exclude adds the kinds that rules exclude from the content of a Namespace. The source need not
+// read them, so that there may be no object to count.
+func (all omissions) exclude(rules Rules) {
+	kinds := slices.DeleteFunc(slices.Clone(rules.Never), func(k GroupKind) bool {
+		return k.Kind == "" || scopeOf(k.Group, k.Kind) == clusterWide || neverPlaced(k.Group, k.Kind)
+	})
+	if len(rules.Only) > 0 {
+		kinds = []GroupKind{{Kind: everyKind}}
+	}
+	for _, kind := range kinds {
+		if key := (omissionKey{kind, Excluded, ""}); all[key] == nil {
+			all[key] = &Omission{GroupKind: kind, Reason: Excluded}
+		}
+	}
 }
 
 // add counts an object, or its field.

@@ -120,6 +120,7 @@ func (s *selection) pick(ctx context.Context, sel Selector) error {
 			continue
 		}
 		s.brought[name] = true
+		s.omitted.exclude(s.rules)
 		if err := s.each(ctx, Query{Namespace: name}, func(id ID, obj *unstructured.Unstructured) { s.add(id, obj) }); err != nil {
 			return err
 		}
