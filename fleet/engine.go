@@ -90,7 +90,7 @@ func New(cfg Config) (*Engine, error) {
 	e.admitter = admission.New(admission.Options{
 		Store: e.store, State: e.state, Caps: e.caps, Contents: e.contents, Planner: e.planner, CallTimeout: cfg.CallTimeout,
 		Forget: func(ctx context.Context, placement string) {
-			e.drifts.ForgetDrift(ctx, placement, func(string) bool { return false })
+			_ = e.drifts.ForgetDrift(ctx, placement, func(string) bool { return false })
 			e.failing.forget(placement)
 		},
 	})

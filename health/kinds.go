@@ -62,28 +62,32 @@ func ruleOf(r *reading) kindRule {
 	return kinds[r.obj.GroupVersionKind().GroupKind().String()]
 }
 
-// pauses are annotations by which people tell controllers not to act on an object. With an empty
-// value the annotation alone pauses, whatever it says.
-var pauses = map[string]string{ //nolint:gochecknoglobals // a constant table
-	"autoscaling.keda.sh/paused":          "true",
-	"autoscaling.keda.sh/paused-replicas": "",
-	"cluster.x-k8s.io/paused":             "",
-	"crossplane.io/paused":                "true",
-	"eck.k8s.elastic.co/managed":          "false",
-	"strimzi.io/pause-reconciliation":     "true",
+// pauses are annotations by which people tell the controllers of a group, or of groups that end
+// like it, not to act on an object. With an empty value the annotation alone pauses.
+var pauses = map[string]struct{ group, value string }{ //nolint:gochecknoglobals // a constant table
+	"autoscaling.keda.sh/paused":          {"keda.sh", "true"},
+	"autoscaling.keda.sh/paused-replicas": {"keda.sh", ""},
+	"cluster.x-k8s.io/paused":             {"cluster.x-k8s.io", ""},
+	"eck.k8s.elastic.co/managed":          {"k8s.elastic.co", "false"},
+	"strimzi.io/pause-reconciliation":     {"strimzi.io", "true"},
 }
 
-// paused returns what tells the controller of the object not to act on it: its spec or an
-// annotation; "" if nothing does. Such an object is ready, whatever its status says.
+// paused returns what tells the controller of the object not to act on it: its spec, an annotation,
+// or for Crossplane, whose kinds are in any group, the controller's own condition; "" if nothing
+// does. Such an object is ready, whatever else its status says.
 func (r *reading) paused() string {
-	annotations := r.obj.GetAnnotations()
+	kind, annotations := r.obj.GroupVersionKind().GroupKind(), r.obj.GetAnnotations()
 	for _, name := range slices.Sorted(maps.Keys(annotations)) {
-		if value, known := pauses[name]; known && (value == "" || value == annotations[name]) {
+		p, known := pauses[name]
+		if known && strings.HasSuffix("."+kind.Group, "."+p.group) && (p.value == "" || p.value == annotations[name]) {
 			return "its annotation " + name
 		}
 	}
+	if c := r.find("Synced"); c != nil && c.reason == "ReconcilePaused" {
+		return "its annotation crossplane.io/paused"
+	}
 	suspended := false
-	switch kind := r.obj.GroupVersionKind().GroupKind(); {
+	switch {
 	case strings.HasSuffix(kind.Group, ".toolkit.fluxcd.io"):
 		suspended = isSuspended(r)
 	case kind.Group == "cluster.x-k8s.io", kind.Group == "fleet.cattle.io", kind.String() == "Rollout.argoproj.io":

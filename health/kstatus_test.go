@@ -257,8 +257,8 @@ func TestKindsAndConditionsThatKstatusDoesNotKnow(t *testing.T) {
 	of := func(apiVersion, kind, rest string) string {
 		return "{apiVersion: " + apiVersion + ", kind: " + kind + ", metadata: {generation: 2}, " + rest + "}"
 	}
-	annotated := func(annotation, status string) string {
-		return "{apiVersion: example.io/v1, kind: Thing, metadata: {generation: 2, annotations: {" + annotation + "}}, status: " + status + "}"
+	annotated := func(apiVersion, annotation, status string) string {
+		return "{apiVersion: " + apiVersion + ", kind: Thing, metadata: {generation: 2, annotations: {" + annotation + "}}, status: " + status + "}"
 	}
 	is := func(kind, status string) string {
 		return custom("{conditions: [{type: " + kind + ", status: '" + status + "', message: because}]}")
@@ -282,12 +282,13 @@ func TestKindsAndConditionsThatKstatusDoesNotKnow(t *testing.T) {
 		"a paused Rollout":           {of("argoproj.io/v1alpha1", "Rollout", "spec: {paused: true}, status: {phase: Paused, conditions: [{type: Available, status: 'False'}]}"), "ready", "its spec suspends it"},
 		"a paused Cluster":           {of("cluster.x-k8s.io/v1beta1", "Cluster", "spec: {paused: true}, status: {conditions: [{type: Ready, status: 'False'}]}"), "ready", "its spec suspends it"},
 		"paused elsewhere":           {of("example.io/v1", "Thing", "spec: {paused: true}, status: {conditions: [{type: Ready, status: 'False'}]}"), "waits", ""},
-		"Crossplane, paused":         {annotated("crossplane.io/paused: 'true'", "{conditions: [{type: Synced, status: 'False', reason: ReconcilePaused}]}"), "ready", "its annotation crossplane.io/paused suspends it"},
-		"Crossplane, not paused":     {annotated("crossplane.io/paused: 'false'", "{conditions: [{type: Synced, status: 'False', reason: ReconcilePaused}]}"), "waits", "Synced is False"},
-		"Strimzi, paused":            {annotated("strimzi.io/pause-reconciliation: 'true'", "{conditions: [{type: ReconciliationPaused, status: 'True'}, {type: NotReady, status: 'True'}]}"), "ready", "suspends it"},
-		"KEDA, paused":               {annotated("autoscaling.keda.sh/paused-replicas: '0'", "{conditions: [{type: Ready, status: 'False'}]}"), "ready", "suspends it"},
-		"ECK, unmanaged":             {annotated("eck.k8s.elastic.co/managed: 'false'", "{conditions: [{type: Ready, status: 'False'}]}"), "ready", "suspends it"},
-		"Cluster API, paused":        {annotated("cluster.x-k8s.io/paused: ''", "{conditions: [{type: Ready, status: 'False'}]}"), "ready", "suspends it"},
+		"Crossplane, paused":         {custom("{conditions: [{type: Synced, status: 'False', reason: ReconcilePaused}]}"), "ready", "its annotation crossplane.io/paused suspends it"},
+		"Crossplane, not yet paused": {annotated("example.io/v1", "crossplane.io/paused: 'true'", "{conditions: [{type: Synced, status: 'False', reason: ReconcileError}]}"), "waits", "Synced is False"},
+		"Strimzi, paused":            {annotated("kafka.strimzi.io/v1", "strimzi.io/pause-reconciliation: 'true'", "{conditions: [{type: ReconciliationPaused, status: 'True'}, {type: NotReady, status: 'True'}]}"), "ready", "suspends it"},
+		"KEDA, paused":               {annotated("keda.sh/v1alpha1", "autoscaling.keda.sh/paused-replicas: '0'", "{conditions: [{type: Ready, status: 'False'}]}"), "ready", "suspends it"},
+		"ECK, unmanaged":             {annotated("elasticsearch.k8s.elastic.co/v1", "eck.k8s.elastic.co/managed: 'false'", "{conditions: [{type: Ready, status: 'False'}]}"), "ready", "suspends it"},
+		"Cluster API, paused":        {annotated("infrastructure.cluster.x-k8s.io/v1beta1", "cluster.x-k8s.io/paused: ''", "{conditions: [{type: Ready, status: 'False'}]}"), "ready", "suspends it"},
+		"another's annotation":       {annotated("example.io/v1", "strimzi.io/pause-reconciliation: 'true'", "{conditions: [{type: Ready, status: 'False'}]}"), "waits", ""},
 		"a Pod that ended":           {of("v1", "Pod", "status: {phase: Succeeded}"), "ready", ""},
 		"a Pod of another group":     {of("example.io/v1", "Pod", "status: {phase: Failed}"), "ready", ""},
 		"a stopped machine":          {of(vm, "VirtualMachine", "spec: {running: false}, "+stopped), "ready", "it is stopped"},

@@ -86,7 +86,7 @@ func (s *starter) keptFrom(pos int) int {
 	g := &st.Groups[group]
 	c := s.cursor(g, &run.Groups[group])
 	_, own := s.room(st, run)
-	if n := c.unproven(); pos >= g.First+g.Unproven && own[group] <= n {
+	if n := c.unproven(); pos >= g.First+g.Unproven && own[group] > 0 && own[group] <= n {
 		return n
 	}
 	return 0

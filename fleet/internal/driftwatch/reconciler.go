@@ -238,7 +238,7 @@ func (r *Reconciler) readPlacement(ctx context.Context, w *placementWatch) (time
 		err = errors.Join(err, w.watchClusters(ctx))
 	} else {
 		w.stopAll()
-		w.concern = ""
+		w.concern, w.kept = "", nil
 	}
 	return r.reporter.cfg.Lease / 3, err
 }
@@ -248,7 +248,7 @@ func (w *placementWatch) end(ctx context.Context) {
 	w.stopAll()
 	w.events.writeAll(ctx, w.r.reporter)
 	if ctx.Err() == nil {
-		w.r.reporter.ForgetDrift(ctx, w.name, func(string) bool { return false })
+		_ = w.r.reporter.ForgetDrift(ctx, w.name, func(string) bool { return false }) // the next watch or the deletion does
 	}
 	w.giveBack(ctx)
 	w.r.forget(w)
@@ -294,10 +294,13 @@ func (w *placementWatch) watchClusters(ctx context.Context) error {
 			w.stop(c)
 		}
 	}
-	if !maps.Equal(wanted, w.kept) {
-		reporter.ForgetDrift(ctx, w.name, func(cluster string) bool { return wanted[cluster] })
-		w.kept = wanted
+	if maps.Equal(wanted, w.kept) {
+		return nil
 	}
+	if err := reporter.ForgetDrift(ctx, w.name, func(cluster string) bool { return wanted[cluster] }); err != nil {
+		return err
+	}
+	w.kept = wanted
 	return nil
 }
 

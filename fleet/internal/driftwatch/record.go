@@ -165,10 +165,21 @@ func sameDrift(c, old *drift.ClusterReport) bool {
 		slices.Equal(c.Problems, old.Problems)
 }
 
-// ForgetDrift deletes the recorded drift of a placement, except for clusters that keep accepts.
-func (r *Reporter) ForgetDrift(ctx context.Context, placement string, keep func(cluster string) bool) {
+// ForgetDrift deletes the recorded drift of a placement, except for clusters that keep accepts. The
+// error says that the records cannot be listed; a record that cannot be deleted stays.
+func (r *Reporter) ForgetDrift(ctx context.Context, placement string, keep func(cluster string) bool) error {
 	prefix := record.DriftKey(placement, "")
 	unwanted := func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) }
 	r.checked.forget(prefix, unwanted)
-	record.DiscardIf(ctx, r.store, prefix, unwanted)
+	var all []backend.Write
+	for rec, err := range r.store.List(ctx, prefix) {
+		if err != nil {
+			return err
+		}
+		if unwanted(rec.Key) {
+			all = append(all, record.Delete(rec.Key, rec.Revision))
+		}
+	}
+	record.Discard(ctx, r.store, all)
+	return nil
 }

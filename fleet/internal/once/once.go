@@ -33,8 +33,9 @@ const (
 // ClassOf returns the class of an object by its kind and its spec. A Job with a time to live is
 // Expiring, and so is an object of another kind that has such a field at the top of its spec. Kinds
 // that a controller or a pruner deletes by its own configuration are Expiring without a field: runs
-// of Tekton and of Argo Workflows, requests of certificates, backups and restores of Velero,
-// migrations and exports of KubeVirt.
+// of Tekton and of Argo Workflows, backups and restores of Velero, migrations and exports of
+// KubeVirt. A request of a certificate is deleted too, but also if nobody has approved it, and is
+// Once therefore.
 func ClassOf(obj *unstructured.Unstructured) Class {
 	gvk := obj.GroupVersionKind()
 	spec, _ := obj.Object["spec"].(map[string]any)
@@ -50,13 +51,12 @@ func ClassOf(obj *unstructured.Unstructured) Class {
 		}
 		return Lasting
 	}
-	if slices.Contains(pruned[gvk.Group], gvk.Kind) || obj.GetAnnotations()[deleteAfterCompletion] == "true" {
+	switch {
+	case slices.Contains(pruned[gvk.Group], gvk.Kind), expires(spec) && !isTemplate(gvk.Kind),
+		gvk.Group == "sparkoperator.k8s.io" && gvk.Kind == "SparkApplication" && spec["timeToLiveSeconds"] != nil,
+		gvk.Group == "cdi.kubevirt.io" && obj.GetAnnotations()[deleteAfterCompletion] == "true":
 		return Expiring
-	}
-	switch job := gvk.Group == "batch" && gvk.Kind == "Job"; {
-	case expires(spec) && !isTemplate(gvk.Kind):
-		return Expiring
-	case job:
+	case gvk.Group == "batch" && gvk.Kind == "Job", gvk.Group == "certificates.k8s.io" && gvk.Kind == "CertificateSigningRequest":
 		return Once
 	}
 	return Lasting
@@ -64,12 +64,11 @@ func ClassOf(obj *unstructured.Unstructured) Class {
 
 // pruned are the kinds by group that are deleted some time after they ended, whatever their spec.
 var pruned = map[string][]string{ //nolint:gochecknoglobals // a constant table
-	"argoproj.io":         {"Workflow"},
-	"certificates.k8s.io": {"CertificateSigningRequest"},
-	"export.kubevirt.io":  {"VirtualMachineExport"},
-	"kubevirt.io":         {"VirtualMachineInstanceMigration"},
-	"tekton.dev":          {"PipelineRun", "TaskRun", "CustomRun", "Run"},
-	"velero.io":           {"Backup", "Restore"},
+	"argoproj.io":        {"Workflow"},
+	"export.kubevirt.io": {"VirtualMachineExport"},
+	"kubevirt.io":        {"VirtualMachineInstanceMigration"},
+	"tekton.dev":         {"PipelineRun", "TaskRun", "CustomRun", "Run"},
+	"velero.io":          {"Backup", "Restore"},
 }
 
 // deleteAfterCompletion is the annotation of a DataVolume of KubeVirt that is deleted once its claim
@@ -79,8 +78,7 @@ const deleteAfterCompletion = "cdi.kubevirt.io/storage.deleteAfterCompletion"
 // expires reports whether a spec says that the object is deleted some time after it ended.
 func expires(spec map[string]any) bool {
 	policy, _ := spec["runPolicy"].(map[string]any) // of the jobs of Kubeflow
-	return spec["ttlSecondsAfterFinished"] != nil || policy["ttlSecondsAfterFinished"] != nil || spec["ttlStrategy"] != nil ||
-		spec["timeToLiveSeconds"] != nil // of SparkApplications
+	return spec["ttlSecondsAfterFinished"] != nil || policy["ttlSecondsAfterFinished"] != nil || spec["ttlStrategy"] != nil
 }
 
 // isTemplate reports whether objects of a kind only describe other objects, which do the work and
@@ -141,7 +139,7 @@ func endOfPhase(word string) End {
 	switch strings.ToLower(word) {
 	case "succeeded", "completed", "complete":
 		return Succeeded
-	case "failed", "error", "aborted":
+	case "failed", "error", "aborted", "partiallyfailed", "failedvalidation", "submission_failed":
 		return Failed
 	}
 	return ""
