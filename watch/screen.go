@@ -129,6 +129,8 @@ type screen struct {
 	// last answer, or why the source cannot be read.
 	request *approval.Request
 	passed  int
+	// choice is the answer that Enter gives; empty if none is chosen.
+	choice approval.Verdict
 	said    string
 }
 
@@ -268,23 +270,41 @@ func (s *screen) key(key string) tea.Cmd {
 // nothingOpen is displayed until a request opens.
 const nothingOpen = "nothing waits for an approval"
 
-// reply handles the answer to the displayed request. After leaving it open, the next key shows
-// the next one.
+// reply handles a key for the displayed request. An answer counts after Enter, so that neither a key
+// nor a pasted word by mistake answers. After leaving the request open, the next key shows the next
+// one.
 func (s *screen) reply(key string) tea.Cmd {
-	verdict, text := approval.Approve, "your approval of "+s.request.Name+" is recorded"
-	switch key {
-	case "y":
-	case "r":
-		verdict, text = approval.Reject, "your rejection of "+s.request.Name+" is recorded"
-	case "n", "esc", "q":
+	chosen := s.choice
+	s.choice = ""
+	switch {
+	case key == "y":
+		s.choice = approval.Approve
+	case key == "r":
+		s.choice = approval.Reject
+	case key == "n" || key == "esc" || key == "q":
 		s.request, s.passed = nil, s.passed+1
-		return nil
-	default:
-		return nil
+	case key == "enter" && chosen != "":
+		text := "your approval of " + s.request.Name + " is recorded"
+		if chosen == approval.Reject {
+			text = "your rejection of " + s.request.Name + " is recorded"
+		}
+		request := *s.request
+		s.request = nil
+		return func() tea.Msg { return answered{text, s.o.Decide(s.ctx, request, chosen)} }
 	}
-	request := *s.request
-	s.request = nil
-	return func() tea.Msg { return answered{text, s.o.Decide(s.ctx, request, verdict)} }
+	return nil
+}
+
+// answerLine returns the line of keys below a question.
+func (s *screen) answerLine() string {
+	switch s.choice {
+	case approval.Approve:
+		return "  Enter approves   any other key goes back"
+	case approval.Reject:
+		return "  Enter rejects   any other key goes back"
+	default:
+		return "  y approves   r rejects   n leaves it open"
+	}
 }
 
 // View draws the frame.
@@ -302,7 +322,7 @@ func (s *screen) footer() (out []string) {
 	}
 	switch {
 	case s.request != nil:
-		return append(append(out, Question(s.model.Status.Plan, s.request)...), "  y approves   r rejects   n leaves it open")
+		return append(append(out, Question(s.model.Status.Plan, s.request)...), s.answerLine())
 	case !s.keys:
 		return out
 	case s.o.Decide != nil && len(s.requests()) > 0:

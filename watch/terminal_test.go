@@ -387,13 +387,22 @@ func TestAnApprovalShowsWhatIsApproved(t *testing.T) {
 	term.Type("a")
 	term.UntilText(question...)
 	term.Type("r")
+	term.UntilText("Enter rejects   any other key goes back")
+	term.Type("\r")
 	term.UntilText("only approvals are taken", "a shows what waits for approval")
 	if _, err := os.Stat(filepath.Join(string(f), answerFile)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it was answered: %v", err)
 	}
 	term.Type("a")
 	term.UntilText(question...)
+	term.Type("ybe\r") // the end of a word
+	term.UntilText("y approves   r rejects   n leaves it open")
+	if _, err := os.Stat(filepath.Join(string(f), answerFile)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a word answered it: %v", err)
+	}
 	term.Type("y")
+	term.UntilText("Enter approves   any other key goes back")
+	term.Type("\r")
 	term.UntilText("your approval of run-before-prod is recorded")
 	got, err := os.ReadFile(filepath.Join(string(f), answerFile))
 	if want := "run-before-prod Approve " + h.Status.Plan.Digest; err != nil || string(got) != want {

@@ -70,7 +70,7 @@ func TestWatchApprovesWhatItShows(t *testing.T) {
 	term.UntilText("a shows what waits for approval")
 	term.Type("a")
 	term.UntilText("Approve shop-2-after-canary?", "run shop-2, after stage canary", "y approves   r rejects   n leaves it open")
-	term.Type("r")
+	term.Type("r\r")
 	if got := code(); got != cli.ExitUnsuccessful {
 		t.Errorf("exit code %d of a run that was rejected", got)
 	}

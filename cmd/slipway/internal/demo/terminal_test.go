@@ -52,7 +52,7 @@ func TestTheRequestIsShownBeforeItIsApproved(t *testing.T) {
 		term.Until("the prompt was left", func(s string) bool { return !strings.Contains(s, "Approve ") })
 		term.Type("a")
 		term.UntilText("Approve " + run + "-canary?")
-		term.Type("y")
+		term.Type("y\r")
 	}
 	if code := term.Wait(); code != cli.ExitDone || !strings.Contains(term.Screen(), "approved by you") {
 		t.Errorf("exit code %d:\n%s", code, term.Screen())
