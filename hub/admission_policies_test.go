@@ -94,6 +94,7 @@ func patchBinding(patch string) func(context.Context, admission.Admissionregistr
 // answer from the time without the policy is lost, and an Event names its author.
 func TestNoAnswerCountsWhileTheRightsPolicyIsNotInForce(t *testing.T) {
 	s := newScenario(t, openWeakened, 1)
+	s.logged.May("approvals do not count")
 	s.put("v1")
 	s.place("type: External")
 	s.strategy(gate)

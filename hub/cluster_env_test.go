@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -42,6 +41,7 @@ type sharedCluster struct {
 	registry *prometheus.Registry
 	served   *hub.Hub
 	warnings kubeenv.Warnings
+	logged   kubeenv.Logged
 	err      error
 	// setting is the compatibility setting of the hub.
 	setting compat.Setting
@@ -137,7 +137,7 @@ func (w *sharedCluster) serve(name string, engine fleet.Config) error {
 	h, err := hub.New(hub.Config{
 		Rest: account, Name: name, Engine: engine, AlwaysLead: true, Registry: w.registry, Compatibility: w.setting,
 		Dialer: kubemember.NewDialer(w.route.config, kubemember.Options{}),
-		Log:    slog.New(slog.DiscardHandler), DeleteDeadline: deleteDeadline,
+		Log:    w.logged.Logger(), DeleteDeadline: deleteDeadline,
 	})
 	if err != nil {
 		return err
@@ -246,14 +246,26 @@ func performAs(t *testing.T, w func(*testing.T) *sharedCluster, name string, mem
 		for _, said := range s.warnings.Take() {
 			t.Errorf("the API server warns the hub: %s", said)
 		}
+		for _, line := range s.logged.Take() {
+			t.Errorf("the hub warns: %s", line)
+		}
 	})
 	return s
+}
+
+// mayWarn allows the hub to log warnings that contain the name of the story and one of the texts.
+func (s *scenario) mayWarn(texts ...string) {
+	for _, text := range texts {
+		s.logged.May(s.name, text)
+	}
 }
 
 // leave deletes the runs, the placements and the members of a successful story. Other stories share
 // the hub, which would otherwise decide for each of these placements whenever a member of a later
 // story joins.
 func (s *scenario) leave() {
+	// members may have other objects in the namespace, or have left
+	s.mayWarn("msg=released", `msg="left behind"`)
 	if s.Failed() {
 		return
 	}

@@ -304,6 +304,32 @@ func (s *scenario) events(what, reason string) (out []string) {
 	return out
 }
 
+// countEvents returns how often the hub reported a reason about an object.
+func (s *scenario) countEvents(what, reason string) (n int64) {
+	s.Helper()
+	parts := strings.Split(s.own(what), "/")
+	list, err := s.admin.Resource(s.resourceOf("event")).List(s.Context(), metav1.ListOptions{FieldSelector: "reason=" + reason + ",involvedObject.name=" + parts[len(parts)-1]})
+	if err != nil {
+		s.Fatal(err)
+	}
+	for _, u := range list.Items {
+		count, _, _ := unstructured.NestedInt64(u.Object, "count")
+		n += count
+	}
+	return n
+}
+
+// hasFinalizers returns a condition: an object has exactly these finalizers.
+func (s *scenario) hasFinalizers(what string, want ...string) func() error {
+	return func() error {
+		u, err := s.get(what)
+		if err == nil && !slices.Equal(u.GetFinalizers(), want) {
+			err = fmt.Errorf("%s has the finalizers %q, want %q", what, u.GetFinalizers(), want)
+		}
+		return err
+	}
+}
+
 func (s *scenario) deleteOn(c dynamic.Interface, what string) {
 	s.Helper()
 	r, name := s.on(c, what)

@@ -57,7 +57,7 @@ func (w *hubEnv) spawn(name string, elect bool) *child {
 		for line := range strings.Lines(string(text)) {
 			// these hubs are killed and paused, and may warn of what another hub did since
 			if strings.Contains(line, " warnings.go:") || strings.Contains(line, "forbidden") {
-				w.logged.add(line)
+				_, _ = w.logged.Write([]byte(line))
 			}
 		}
 		if w.t.Failed() {

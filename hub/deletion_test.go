@@ -201,8 +201,8 @@ func (s *scenario) strip(what string) {
 }
 
 // TestDeleteEndsWithoutTheMemberAndSaysSo: an unreachable member holds up the deletion until the
-// deadline, and the status reports that. Then an Event names the remaining objects and their
-// clusters.
+// deadline, and the status reports that. Then one Event names the remaining objects and their
+// clusters, however long another finalizer keeps the placement.
 func TestDeleteEndsWithoutTheMemberAndSaysSo(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
@@ -212,7 +212,15 @@ func TestDeleteEndsWithoutTheMemberAndSaysSo(t *testing.T) {
 	away.Host = "https://127.0.0.1:1"
 	s.route.set(s.name+"-2", away)
 	s.route.lose(s.name + "-2")
+	s.mayWarn(`msg="left behind"`)
+	s.patch("crp/NAME", `{metadata: {finalizers: [kubernetes-fleet.io/crp-cleanup, example.com/another]}}`)
 	s.delete("crp/NAME")
+	s.eventually("the hub to let the placement go", s.hasFinalizers("crp/NAME", "example.com/another"))
+	for i := range 3 { // each change is reconciled
+		s.patch("crp/NAME", fmt.Sprintf(`{metadata: {annotations: {example.com/try: "%d"}}}`, i))
+		time.Sleep(200 * time.Millisecond)
+	}
+	s.patch("crp/NAME", `{metadata: {finalizers: []}}`)
 	s.eventually("the placement to be gone", s.gone(s.admin, "crp/NAME"))
 	s.eventually("an Event that names the member", func() error {
 		all := strings.Join(s.events("crp/NAME", "LeftBehind"), "\n")
@@ -221,6 +229,9 @@ func TestDeleteEndsWithoutTheMemberAndSaysSo(t *testing.T) {
 		}
 		return nil
 	})
+	if n := s.countEvents("crp/NAME", "LeftBehind"); n != 1 {
+		t.Errorf("the end of the deletion is reported %d times", n)
+	}
 	if err := s.has(1, "config", "")(); err != nil {
 		t.Error(err)
 	}

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -58,7 +56,7 @@ type hubEnv struct {
 	// account reaches the hub cluster as the service account that an installation makes for hubs.
 	account  *rest.Config
 	warnings kubeenv.Warnings
-	logged   loggedWarnings
+	logged   kubeenv.Logged
 	// gated reports whether the strategy requires an approval.
 	gated bool
 }
@@ -150,7 +148,7 @@ func (w *hubEnv) installAccount() {
 		for _, said := range w.warnings.Take() {
 			w.t.Errorf("the API server warns a hub: %s", said)
 		}
-		for _, line := range w.logged.unexpected() {
+		for _, line := range w.logged.Take() {
 			w.t.Errorf("a hub warns: %s", line)
 		}
 	})
@@ -316,56 +314,22 @@ func (w *hubEnv) log(name string) *slog.Logger {
 
 type testLog struct {
 	t      *testing.T
-	logged *loggedWarnings
+	logged *kubeenv.Logged
 }
 
 func (l testLog) Write(p []byte) (int, error) {
 	l.t.Logf("%s", p)
-	l.logged.add(string(p))
-	return len(p), nil
-}
-
-// loggedWarnings are the warnings that hubs logged.
-type loggedWarnings struct {
-	mu   sync.Mutex
-	may  []string
-	told []string
-}
-
-func (l *loggedWarnings) add(line string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	// client-go writes the warnings of an API server from warnings.go, if a hub has a process of its own
-	if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") || strings.Contains(line, " warnings.go:") {
-		l.told = append(l.told, line)
-	}
+	return l.logged.Write(p)
 }
 
 // mayWarn allows hubs to log warnings that contain one of the texts; without texts it allows all.
 func (w *hubEnv) mayWarn(texts ...string) {
 	if len(texts) == 0 {
-		texts = []string{""}
+		w.logged.May()
 	}
-	w.logged.mu.Lock()
-	defer w.logged.mu.Unlock()
-	w.logged.may = append(w.logged.may, texts...)
-}
-
-// excused are warnings about a request that was cut by a busy machine, the end of a hub or a fault
-// of a test, and about a race with another engine. A request that an API server refused is not
-// excused.
-var excused = []string{
-	"context deadline exceeded", "context canceled", "Client.Timeout", "request timed out", "TLS handshake timeout", "leader changed",
-	"connection reset by peer", "connection refused", "EOF", "the network is down", "a fault of the test", "error=conflict",
-}
-
-// unexpected returns the warnings that no test allowed and that are not excused.
-func (l *loggedWarnings) unexpected() []string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(l.told), func(line string) bool {
-		return slices.ContainsFunc(slices.Concat(l.may, excused), func(text string) bool { return strings.Contains(line, text) })
-	})
+	for _, text := range texts {
+		w.logged.May(text)
+	}
 }
 
 // patience is the time limit for everything, on a busy machine. It says nothing about the speed of

@@ -129,6 +129,7 @@ func TestRunsThatAreRefusedTakeNoSnapshot(t *testing.T) {
 // status of an External placement, before any run.
 func TestSnapshotThatCannotBeTakenIsReported(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
+	s.mayWarn("its selectors pick no object that may be placed")
 	s.apply(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourceEnvelope

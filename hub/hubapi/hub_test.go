@@ -72,7 +72,7 @@ func newHubEnv(t *testing.T) *hubEnv {
 		}
 	})
 	h, err := hub.New(hub.Config{
-		Rest: account, LeaseDuration: 3 * time.Second,
+		Rest: account, LeaseDuration: 3 * time.Second, Log: kubeenv.NewLogged(t).Logger(),
 		Dialer: w.dialer, Engine: fleet.Config{Rules: rules},
 	})
 	w.must(err)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -425,7 +424,7 @@ func (e *fleetEnv) serve() (stop func()) {
 	h, err := hub.New(hub.Config{
 		Rest: account, Name: "hub", LeaseDuration: 5 * time.Second, Collect: 100 * time.Millisecond,
 		Dialer: member.NewDialer(func(context.Context, placement.Cluster) (*rest.Config, error) { return e.member.Config(), nil }, member.Options{}),
-		Log:    slog.New(slog.NewTextHandler(testLog{e.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Log:    kubeenv.NewLogged(e.t).Logger(),
 	})
 	if err != nil {
 		e.t.Fatal(err)
@@ -441,11 +440,4 @@ func (e *fleetEnv) serve() (stop func()) {
 	})
 	e.t.Cleanup(stop)
 	return stop
-}
-
-type testLog struct{ t *testing.T }
-
-func (l testLog) Write(p []byte) (int, error) {
-	l.t.Logf("%s", p)
-	return len(p), nil
 }

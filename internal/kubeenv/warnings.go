@@ -3,6 +3,7 @@ package kubeenv
 import (
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -31,6 +32,16 @@ func (w *Warnings) add(r *http.Request, said []string) {
 	defer w.mu.Unlock()
 	for _, text := range said {
 		w.said = append(w.said, r.Method+" "+r.URL.Path+": "+text)
+	}
+}
+
+// HandleWarningHeader collects a warning to a client without a handler of its own, but not about a
+// deprecated kind. It makes Warnings a handler for rest.SetDefaultWarningHandler.
+func (w *Warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !strings.Contains(text, "deprecated") {
+		w.said = append(w.said, text)
 	}
 }
 

@@ -86,8 +86,11 @@ func (r *Runner) runFailed(ctx context.Context, name string, err error) {
 		}
 	}
 	level := slog.LevelWarn
-	if errors.Is(err, backend.ErrNotFound) { // the run was deleted, and the next try finds that out
+	switch {
+	case errors.Is(err, backend.ErrNotFound): // the run was deleted, and the next try finds that out
 		level = slog.LevelDebug
+	case errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrFenced): // another client ended, deleted or took it
+		level = slog.LevelInfo
 	}
 	r.e.Log.Log(ctx, level, "a run is tried again", "run", name, "error", err)
 }

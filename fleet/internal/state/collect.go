@@ -3,6 +3,7 @@ package state
 import (
 	"context"
 	"errors"
+	"log/slog"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
@@ -48,9 +49,14 @@ func (c collector) collect(ctx context.Context, name string) {
 	for try := 0; try < collectTries && errors.Is(err, backend.ErrConflict); try++ {
 		err = c.tryCollect(ctx, name)
 	}
-	if err != nil && ctx.Err() == nil {
-		c.log.Warn("a placement was not cleaned up, which is tried again later", "placement", name, "error", err)
+	if err == nil || ctx.Err() != nil {
+		return
 	}
+	level := slog.LevelWarn
+	if errors.Is(err, backend.ErrConflict) { // others write the placement all the time, so the next collection comes soon
+		level = slog.LevelDebug
+	}
+	c.log.Log(ctx, level, "a placement was not cleaned up, which is tried again later", "placement", name, "error", err)
 }
 
 func (c collector) tryCollect(ctx context.Context, name string) error {

@@ -1,8 +1,13 @@
 package state
 
 import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
 	"testing"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
@@ -40,6 +45,28 @@ func TestACollectionDeletesWhatNothingRefersTo(t *testing.T) {
 	before := k.calls.Writes()
 	if (collector{k.State}).collect(t.Context(), "p"); k.calls.Writes() != before {
 		t.Error("a collection without garbage writes")
+	}
+}
+
+// A collection that loses every race for the placement's record is no problem, because the next one
+// deletes the rest. Another failure is a warning.
+func TestACollectionWarnsOfFailuresOnly(t *testing.T) {
+	for text, c := range map[string]struct {
+		err   error
+		warns bool
+	}{
+		"a conflict": {backend.ErrConflict, false},
+		"an outage":  {errors.New("the store is down"), true},
+	} {
+		k := on(t, memory.NewStore(), faulty.On(func(c faulty.Call) bool { return c.Op == "put" && c.Key == record.PlacementKey("p") }, faulty.Before(c.err)))
+		var log bytes.Buffer
+		k.log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		k.placed()
+		unused := k.content("nothing")
+		collector{k.State}.collect(t.Context(), "p")
+		if !k.has(rootKey(unused)) || strings.Contains(log.String(), "a placement was not cleaned up") != c.warns {
+			t.Errorf("%s: the log is %q, want a warning: %t", text, log.String(), c.warns)
+		}
 	}
 }
 

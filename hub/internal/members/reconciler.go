@@ -66,6 +66,9 @@ const (
 	mostAway = 48
 	// awayAgain is the time before a member is retried that found no place in away.
 	awayAgain = 5 * time.Second
+	// inventoryLag is the time in which the inventory may lack a new member, because its watch may lag
+	// behind the watch of the hub. inventoryPause is the time between two looks.
+	inventoryLag, inventoryPause = 10 * time.Second, 100 * time.Millisecond
 	// memberTimeout is the time limit for an answer of a member, and again for its measurement.
 	memberTimeout = 10 * time.Second
 	// askedPace is the minimum time between two questions to a member because placements came or
@@ -77,6 +80,12 @@ const (
 func New(r *Reconciler) *Reconciler {
 	r.checked, r.again, r.away = map[string]*check{}, map[string]bool{}, make(chan struct{}, mostAway)
 	return r
+}
+
+// isLag reports whether err is that the inventory lacks a member of this age, which is no problem if
+// the member is new.
+func isLag(err error, age time.Duration) bool {
+	return errors.Is(err, backend.ErrNotFound) && age < inventoryLag
 }
 
 // Reconcile labels a member and writes its status.
@@ -108,6 +117,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 		}
 	}
 	cluster, err := r.Clusters.Find(ctx, k.Name)
+	if isLag(err, time.Since(obj.GetCreationTimestamp().Time)) {
+		return inventoryPause, nil
+	}
 	if err != nil {
 		return 0, err
 	}

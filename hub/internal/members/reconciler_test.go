@@ -1,14 +1,20 @@
 package members
 
 import (
+	"context"
+	"errors"
+	"iter"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/internal/reconcile"
+	"github.com/slipway-dev/slipway/placement"
 )
 
 // TestAMemberIsAskedAgainThatIsBeingAsked: a member's answer may be older than the request to ask
@@ -35,6 +41,30 @@ func TestAMemberIsAskedAgainThatIsBeingAsked(t *testing.T) {
 		s.do()
 		if due := r.lastCheck(obj) == nil; due != s.due {
 			t.Errorf("%s: due %t, want %t", s.name, due, s.due)
+		}
+	}
+}
+
+// An inventory that lacks a new member lags behind the cache of the hub, which is no problem. Later
+// it is one, and so is an inventory that cannot be read.
+func TestAnInventoryMayLackANewMember(t *testing.T) {
+	t.Parallel()
+	empty := backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
+		return func(func(placement.Cluster, error) bool) {}
+	})
+	_, missing := (&objects.Clusters{Inventory: empty}).Find(t.Context(), "m")
+	for _, c := range []struct {
+		err  error
+		age  time.Duration
+		want bool
+	}{
+		{missing, 0, true},
+		{missing, time.Minute, false},
+		{errors.New("the inventory is down"), 0, false},
+		{nil, 0, false},
+	} {
+		if got := isLag(c.err, c.age); got != c.want {
+			t.Errorf("%v after %v: a lag is %t, want %t", c.err, c.age, got, c.want)
 		}
 	}
 }

@@ -23,8 +23,8 @@ type Clusters struct {
 // clustersAge is the maximum age of the cache.
 const clustersAge = time.Second
 
-// Find returns the cluster of a name. It lists the inventory again if the cache is older than
-// clustersAge or lacks the name.
+// Find returns the cluster of a name, or an error of kind [backend.ErrNotFound]. It lists the
+// inventory again if the cache is older than clustersAge or lacks the name.
 func (r *Clusters) Find(ctx context.Context, name string) (placement.Cluster, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -37,7 +37,7 @@ func (r *Clusters) Find(ctx context.Context, name string) (placement.Cluster, er
 	if c, ok := r.all[name]; ok {
 		return c, nil
 	}
-	return placement.Cluster{}, fmt.Errorf("the inventory does not have %s yet", name)
+	return placement.Cluster{}, fmt.Errorf("the inventory does not have %s yet: %w", name, backend.ErrNotFound)
 }
 
 // All returns all clusters by name. The caller must not change them.

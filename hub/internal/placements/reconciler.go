@@ -85,6 +85,8 @@ type Reconciler struct {
 	// unplaced holds the messages of the last capture about objects in envelopes that no cluster
 	// receives, by key.
 	unplaced sync.Map
+	// ended holds the UIDs of the placements whose deletions have ended and were recorded, by key.
+	ended sync.Map
 	// began is the time when the reconciler was created.
 	began time.Time
 	// proven holds the clusters on which placements were last proven to be, by key. It exists only
@@ -122,6 +124,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	switch {
 	case obj == nil:
 		r.forget(k)
+		r.ended.Delete(k)
 		r.tellGone(k)
 		return 0, nil
 	case obj.GetDeletionTimestamp() != nil:
@@ -439,7 +442,10 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 	case d.Ended.IsZero():
 		return deletionPoll, r.writeDeletion(ctx, k, obj, d)
 	}
-	r.recordDeletion(obj, d)
+	// after a conflict, from a stale cache, and while others have finalizers it comes here again
+	if recorded, _ := r.ended.Swap(k, uid); recorded != uid {
+		r.recordDeletion(obj, d)
+	}
 	return 0, r.DropFinalizer(ctx, gvr, obj, api.FinalizerPlacement)
 }
 
