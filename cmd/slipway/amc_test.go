@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -61,11 +60,20 @@ func newAMCEnv(t *testing.T) *kubeEnv {
 	w.must(os.WriteFile(w.path("members.yaml"), []byte(members), 0o600))
 	w.shows(cli.ExitDone, "apply -f "+w.path("members.yaml"), "third created")
 
+	account, err := servers[0].ConfigForAccount(t.Context(), "slipway-system", "slipway-hub")
+	w.must(err)
+	var warnings kubeenv.Warnings
+	account.Wrap(warnings.Wrap)
+	t.Cleanup(func() {
+		for _, said := range warnings.Take() {
+			t.Errorf("the API server warns the hub: %s", said)
+		}
+	})
 	h, err := hub.New(hub.Config{
-		Rest:         servers[0].ConfigFor("system:serviceaccount:slipway-system:slipway-hub", "system:serviceaccounts", "system:authenticated"),
+		Rest:         account,
 		Dialer:       member.NewDialer(member.KubeconfigDirectory(w.path("members"), member.Trusted()), member.Options{}),
 		Applications: &oam.Options{}, LeaseDuration: 3 * time.Second,
-		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Log: kubeenv.NewLogged(t).Logger(),
 	})
 	w.must(err)
 	ctx, stop := context.WithCancel(context.Background())

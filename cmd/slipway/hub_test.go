@@ -2,8 +2,11 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,17 +15,26 @@ import (
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// TestMain runs the command itself if the test's program is called as a plugin of kubectl.
+// TestMain runs the command itself if the test's program is called as a plugin of kubectl. It fails
+// if an API server warns the program of anything.
 func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); name == "kubectl-slipway" || name == "kubectl-amc" {
 		main()
 	}
-	os.Exit(m.Run())
+	var warned kubeenv.Warnings
+	rest.SetDefaultWarningHandler(&warned)
+	code := m.Run()
+	if said := warned.Take(); len(said) > 0 {
+		fmt.Fprintf(os.Stderr, "API servers warn the program: %q\n", said)
+		code = cmp.Or(code, 1)
+	}
+	os.Exit(code)
 }
 
 // kubeEnv is a hub that the command serves, with member1 in the stage staging and member2 in the
@@ -58,11 +70,12 @@ func newKubeEnv(t *testing.T, flags ...string) *kubeEnv {
 	account, err := servers[0].KubeconfigForAccount(t.Context(), "slipway-system", "slipway-hub")
 	w.must(err)
 	w.must(os.WriteFile(w.path("account.kubeconfig"), account, 0o600))
+	logged := kubeenv.NewLogged(t)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	go func() {
 		args := []string{"hub", "--kubeconfig", w.path("account.kubeconfig"), "--members", w.path("members"), "--listen", "", "--lease", "3s"}
-		ended <- run(ctx, append(args, flags...), genericiooptions.NewTestIOStreamsDiscard(), nil)
+		ended <- run(ctx, append(args, flags...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: logged}, nil)
 	}()
 	t.Cleanup(func() {
 		stop()

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -54,29 +55,14 @@ func TestInstallIsIdempotent(t *testing.T) {
 }
 
 // warned contains the warnings of API servers to the program.
-var warned warnings
-
-// warnings is a rest.WarningHandler that keeps the warnings, but for those about deprecated
-// kinds, which a client that lists all kinds reads.
-type warnings struct {
-	mu   sync.Mutex
-	said []string
-}
-
-func (w *warnings) HandleWarningHeader(_ int, _, text string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !strings.Contains(text, "deprecated") {
-		w.said = append(w.said, text)
-	}
-}
+var warned kubeenv.Warnings
 
 // TestMain fails if an API server warns the program of anything.
 func TestMain(m *testing.M) {
 	rest.SetDefaultWarningHandler(&warned)
 	code := m.Run()
-	if len(warned.said) > 0 {
-		fmt.Fprintf(os.Stderr, "API servers warn the program: %q\n", warned.said)
+	if said := warned.Take(); len(said) > 0 {
+		fmt.Fprintf(os.Stderr, "API servers warn the program: %q\n", said)
 		code = cmp.Or(code, 1)
 	}
 	os.Exit(code)
@@ -162,7 +148,8 @@ func (w *hubEnv) serve(args ...string) {
 	ofAccount := filepath.Join(w.files, "account.kubeconfig")
 	write(w.t, ofAccount, account)
 	args = append([]string{"hub", "--kubeconfig", ofAccount, "--members", filepath.Join(w.files, "members"), "--listen", ""}, args...)
-	go func() { ended <- run(ctx, args, &out, &out) }()
+	logged := kubeenv.NewLogged(w.t)
+	go func() { ended <- run(ctx, args, &out, io.MultiWriter(&out, logged)) }()
 	w.t.Cleanup(func() {
 		stop()
 		if code := <-ended; code != cli.ExitDone {

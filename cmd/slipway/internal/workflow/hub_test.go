@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -78,7 +77,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]
 	})
 	h, err := hub.New(hub.Config{
 		Rest: account, Dialer: dialer, Applications: &oam.Options{}, AlwaysLead: true,
-		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Log: kubeenv.NewLogged(t).Logger(),
 	})
 	if err != nil {
 		t.Fatal(err)
