@@ -3,7 +3,7 @@
 // rollouts.
 //
 //	cd examples/controller
-//	go run . -members DIR            with KUBECONFIG or -kubeconfig for the hub cluster
+//	go run . -members DIR            with KUBECONFIG or -kubeconfig for the hub cluster's account slipway-hub
 //
 // The manager elects the leader, so the hub needs no election of its own. Beside it runs a
 // reconciler of the host's, which labels new members, so that they take part in the first stage
@@ -33,7 +33,9 @@ import (
 	clusterv1beta1 "github.com/slipway-dev/slipway/api/cluster/v1beta1"
 	placementv1beta1 "github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 func main() {
@@ -71,6 +73,8 @@ func newManager(config *rest.Config, members string, o manager.Options, log *slo
 		AlwaysLead: true, // the manager runs it only while it leads
 		Registry:   metrics.Registry,
 		Log:        log,
+		// the account may not read Secrets, unless HubOptions.Secrets is set
+		Engine: fleet.Config{Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}},
 	})
 	if err != nil {
 		return nil, err

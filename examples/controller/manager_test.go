@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,7 +31,7 @@ func TestTheManagerRunsTheHub(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(members, "member1.kubeconfig"), servers[1].Kubeconfig(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := manifests.Install(t.Context(), config, manifests.Options{}); err != nil {
+	if err := manifests.Install(t.Context(), config, manifests.Options{Hub: &manifests.HubOptions{}}); err != nil {
 		t.Fatal(err)
 	}
 	scheme, err := newScheme()
@@ -68,27 +67,38 @@ func TestTheManagerRunsTheHub(t *testing.T) {
 	}
 }
 
-// start runs the manager until the test ends.
+// start runs the manager with the account that the installation makes, until the test ends. The
+// test fails if the manager logs a warning, or an API server warns it.
 func start(t *testing.T, servers []*kubeenv.Server, members string) {
 	t.Helper()
 	hub, err := kubernetes.NewForConfig(servers[0].Config())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, ns := range []string{"slipway-system", "shop"} {
-		_, err := hub.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: ns}}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+	_, err = hub.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop"}}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
 	}
 	settings := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "settings"}, Data: map[string]string{"greeting": "hello"}}
 	if _, err := hub.CoreV1().ConfigMaps("shop").Create(t.Context(), settings, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	mgr, err := newManager(servers[0].Config(), members, manager.Options{
+	account, err := servers[0].ConfigForAccount(t.Context(), "slipway-system", "slipway-hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := kubeenv.NewLogged(t)
+	var warnings kubeenv.Warnings
+	account.Wrap(warnings.Wrap)
+	t.Cleanup(func() {
+		for _, said := range warnings.Take() {
+			t.Errorf("the API server warns the manager: %s", said)
+		}
+	})
+	mgr, err := newManager(account, members, manager.Options{
 		LeaderElection: true, LeaderElectionID: "slipway-controller", LeaderElectionNamespace: "slipway-system",
 		Metrics: server.Options{BindAddress: "0"},
-	}, slog.New(slog.DiscardHandler))
+	}, logged.Logger())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -68,7 +68,17 @@ func TestTheHubServesAClusterAndItsMember(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- serve(ctx, servers[0].Config(), members, listen, slog.New(slog.DiscardHandler)) }()
+	if err := install(t.Context(), servers[0].Config()); err != nil {
+		t.Fatal(err)
+	}
+	account, err := servers[0].ConfigForAccount(t.Context(), "slipway-system", "slipway-hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := kubeenv.NewLogged(t)
+	var warnings kubeenv.Warnings
+	account.Wrap(warnings.Wrap)
+	go func() { ended <- serve(ctx, account, members, listen, logged.Logger()) }()
 
 	eventually(t, "the hub is ready", func(ctx context.Context) error { return get(ctx, "http://"+listen+"/readyz") })
 	client := dynamic.NewForConfigOrDie(servers[0].Config())
@@ -99,12 +109,15 @@ func TestTheHubServesAClusterAndItsMember(t *testing.T) {
 	if err := get(t.Context(), "http://"+listen+"/metrics"); err != nil {
 		t.Error(err)
 	}
-	if err := serve(ctx, servers[0].Config(), members, listen, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {
+	if err := serve(ctx, account, members, listen, slog.New(slog.DiscardHandler)); err == nil || ctx.Err() != nil {
 		t.Errorf("a hub whose address is in use ends with %v", err)
 	}
 	stop()
 	if err := <-ended; err != nil {
 		t.Errorf("the hub was stopped, and ends with %v", err)
+	}
+	if said := warnings.Take(); len(said) > 0 {
+		t.Errorf("the API server warns the hub: %q", said)
 	}
 }
 
