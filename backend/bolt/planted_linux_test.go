@@ -169,9 +169,10 @@ func TestWhatIsNoRegularFileIsNoStore(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Mkdir(directory, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{fifo, directory, "/dev/null", "/dev/zero"} {
+	for _, path := range []string{fifo, "/dev/null", "/dev/zero"} {
 		refused(t, path, bolt.ErrUnsafe, "regular file")
 	}
+	refused(t, directory, bolt.ErrUnsafe, "it is a directory")
 }
 
 func TestAStoreOfAnotherUserIsRefused(t *testing.T) {

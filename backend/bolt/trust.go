@@ -49,6 +49,8 @@ func regular(info fs.FileInfo) error {
 	switch mode := info.Mode(); {
 	case mode&fs.ModeSymlink != 0:
 		return fmt.Errorf("%w: it is a symbolic link; give the path of the file itself", ErrUnsafe)
+	case mode.IsDir():
+		return fmt.Errorf("%w: it is a directory; give the path of a file in it, such as slipway.db", ErrUnsafe)
 	case !mode.IsRegular():
 		return fmt.Errorf("%w: it is not a regular file but %v", ErrUnsafe, mode.Type())
 	}
