@@ -79,7 +79,7 @@ func (o *options) apply(ctx context.Context, c call, files []string, dry bool) e
 	if err != nil {
 		return err
 	}
-	return o.carryOut(c, changes, dry, func(change *declare.Change) (string, error) { return o.declare(ctx, c, changes, change, dry) })
+	return o.carryOut(c, changes, carrying{dry: dry, do: func(i int) (string, error) { return o.declare(ctx, c, changes, &changes[i], dry) }})
 }
 
 // check lets the engine check the placements and strategies before the first one is written.
@@ -153,25 +153,42 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 	return have, nil
 }
 
+// carrying tells how changes are carried out.
+type carrying struct {
+	dry bool
+	// inOrder means that nothing changes any more after a failure.
+	inOrder bool
+	// do carries out the change of an index, and returns a note for people.
+	do func(int) (string, error)
+}
+
 // carryOut carries out changes one after the other, and reports each. A failure ends neither the
-// changes of other objects nor their reports; do returns a note for people.
-func (o *options) carryOut(c call, changes []declare.Change, dry bool, do func(*declare.Change) (string, error)) error {
+// changes of objects that do not need the failed one nor their reports, unless how says so.
+func (o *options) carryOut(c call, changes []declare.Change, how carrying) error {
 	failed := map[string]bool{}
+	first := ""
 	var errs []error
 	for i := range changes {
 		change := &changes[i]
 		note, err := change.Note, error(nil)
-		if through := slices.IndexFunc(change.Through, func(name string) bool { return failed["placement/"+name] }); through >= 0 {
-			failed[change.Object()] = true
-			continue // the error of the placement is the reason
-		}
 		if change.Differs() {
+			why := first
+			if at := slices.IndexFunc(change.Needs, func(object string) bool { return failed[object] }); at >= 0 {
+				why = change.Needs[at]
+			}
+			if why != "" {
+				failed[change.Object()] = true
+				errs = append(errs, inDocument(change, notDone(change, why)))
+				continue
+			}
 			var more string
-			more, err = do(change)
+			more, err = how.do(i)
 			note = strings.TrimPrefix(note+", "+more, ", ")
 		}
 		if err != nil {
-			failed[change.Object()] = true
+			if failed[change.Object()] = true; how.inOrder && first == "" {
+				first = change.Object()
+			}
 			errs = append(errs, inDocument(change, err))
 			continue
 		}
@@ -179,10 +196,10 @@ func (o *options) carryOut(c call, changes []declare.Change, dry bool, do func(*
 		if note = strings.Trim(note, ", "); note != "" {
 			done += ", " + note
 		}
-		if dry && change.Differs() {
+		if how.dry && change.Differs() {
 			done += " (dry run)"
 		}
-		if change.Kind == "run" && change.Action != declare.Deleted && change.Differs() && !dry {
+		if change.Kind == "run" && change.Action != declare.Deleted && change.Differs() && !how.dry {
 			err = o.recorded(c, nil, change.Object(), "%s", done)
 		} else {
 			err = o.Recorded(change.Object(), "%s", done)
@@ -192,6 +209,15 @@ func (o *options) carryOut(c call, changes []declare.Change, dry bool, do func(*
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// notDone returns the error of a change that was left out because another object failed.
+func notDone(change *declare.Change, failed string) error {
+	verb := "applied"
+	if change.Action == declare.Deleted {
+		verb = "deleted"
+	}
+	return fmt.Errorf("%s: not %s: %s failed", change.Object(), verb, failed)
 }
 
 // declare carries out one change of apply, or only checks it. It returns a note for people.
@@ -293,7 +319,9 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 	if err != nil {
 		return err
 	}
-	changes, err := o.planned(ctx, c, docs, declare.Delete)
+	changes, err := o.planned(ctx, c, docs, func(docs kubefleet.Documents, have declare.State) ([]declare.Change, error) {
+		return declare.Delete(docs, have, d.force)
+	})
 	if err != nil {
 		return err
 	}
@@ -307,7 +335,8 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 			return err
 		}
 	}
-	return o.carryOut(c, changes, d.dry, func(change *declare.Change) (string, error) {
+	return o.carryOut(c, changes, carrying{dry: d.dry, inOrder: true, do: func(i int) (string, error) {
+		change := &changes[i]
 		switch {
 		case d.dry, change.Kind == "override":
 			return "", nil
@@ -319,7 +348,7 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 			return "", c.Run(change.Name).Delete(ctx, d.force)
 		}
 		return "an engine removes its objects from the clusters", c.Placement(change.Name).Delete(ctx, d.placed)
-	})
+	}})
 }
 
 // willDelete says what a deletion removes.

@@ -46,27 +46,25 @@ func (o *options) applyToHub(ctx context.Context, c call, files []string, how hu
 	if err != nil {
 		return err
 	}
-	return o.carryOut(c, changes, how.DryRun, func(change *declare.Change) (string, error) {
+	return o.carryOut(c, changes, carrying{dry: how.DryRun, inOrder: true, do: func(i int) (string, error) {
 		if how.DryRun {
 			return "", nil
 		}
-		obj := all[change.Object()]
-		_, err := c.Hub.Apply(ctx, obj.Unstructured, how)
-		return "", atPlace(obj, err)
-	})
+		_, err := c.Hub.Apply(ctx, all[i].Unstructured, how)
+		return "", atPlace(all[i], err)
+	}})
 }
 
-// previewOnHub returns the changes of objects by a dry run, and the objects by the changes.
-func (o *options) previewOnHub(ctx context.Context, c call, files []string, force bool) ([]declare.Change, map[string]manifest.Object, error) {
+// previewOnHub returns the changes of objects by a dry run, and the object of each.
+func (o *options) previewOnHub(ctx context.Context, c call, files []string, force bool) ([]declare.Change, []manifest.Object, error) {
 	all, err := o.objects(files)
 	if err != nil {
 		return nil, nil, err
 	}
-	byChange := map[string]manifest.Object{}
 	var changes []declare.Change
 	var errs []error
 	for _, obj := range all {
-		change := declare.Change{Kind: strings.ToLower(obj.GetKind()), Name: qualified(obj.Unstructured), Action: declare.Created}
+		change := declare.Change{Action: declare.Created}
 		done, err := c.Hub.Apply(ctx, obj.Unstructured, hubapi.ApplyOptions{Force: force, DryRun: true})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -76,11 +74,57 @@ func (o *options) previewOnHub(ctx context.Context, c call, files []string, forc
 		case done.Unchanged():
 			change.Action = declare.Unchanged
 		case done.Before != nil:
-			change.Action, change.Fields = declare.Configured, declare.Differences(done.Before.Object, done.After.Object)
+			change.Action, change.Fields = declare.Configured, masked(done.After, declare.Differences(done.Before.Object, done.After.Object))
 		}
-		changes, byChange[change.Object()] = append(changes, change), obj
+		changes = append(changes, change)
 	}
-	return changes, byChange, errors.Join(errs...)
+	name(changes, all)
+	return changes, all, errors.Join(errs...)
+}
+
+// name names changes after their objects: KIND or, if the files have this kind in several groups,
+// KIND.GROUP.
+func name(changes []declare.Change, objects []manifest.Object) {
+	groups := map[string]map[string]bool{}
+	for _, obj := range objects {
+		kind := strings.ToLower(obj.GetKind())
+		if groups[kind] == nil {
+			groups[kind] = map[string]bool{}
+		}
+		groups[kind][obj.GroupVersionKind().Group] = true
+	}
+	for i, obj := range objects {
+		kind, group := strings.ToLower(obj.GetKind()), obj.GroupVersionKind().Group
+		changes[i].Name, changes[i].Kind = qualified(obj.Unstructured), kind
+		if len(groups[kind]) > 1 && group != "" {
+			changes[i].Kind += "." + group
+		}
+	}
+}
+
+// masked returns the fields of an object that change, without the values of a Secret. Its
+// annotations may repeat them.
+func masked(obj *unstructured.Unstructured, fields []declare.Field) []declare.Field {
+	if obj.GetKind() != "Secret" || obj.GroupVersionKind().Group != "" {
+		return fields
+	}
+	for i := range fields {
+		f := &fields[i]
+		for _, hidden := range []string{"data", "stringData", "metadata.annotations"} {
+			if f.Path == hidden || strings.HasPrefix(f.Path, hidden+".") {
+				f.Now, f.Then = mask(f.Now, "before"), mask(f.Then, "after")
+			}
+		}
+	}
+	return fields
+}
+
+// mask hides a value, unless it is missing.
+func mask(value, when string) string {
+	if value == "" {
+		return ""
+	}
+	return "*** (" + when + ")"
 }
 
 // atPlace adds the place of an object to an error.
@@ -115,18 +159,18 @@ func (o *options) deleteOnHub(ctx context.Context, c call, d deletion) error {
 		return err
 	}
 	slices.Reverse(all)
-	byChange := map[string]manifest.Object{}
 	var changes []declare.Change
 	var errs []error
 	for _, obj := range all {
-		change := declare.Change{Kind: strings.ToLower(obj.GetKind()), Name: qualified(obj.Unstructured), Action: declare.Missing}
+		change := declare.Change{Action: declare.Missing}
 		exists, err := c.Hub.Remove(ctx, obj.Unstructured, d.force, true)
 		if exists {
 			change.Action = declare.Deleted
 		}
 		errs = append(errs, atPlace(obj, err))
-		changes, byChange[change.Object()] = append(changes, change), obj
+		changes = append(changes, change)
 	}
+	name(changes, all)
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
@@ -140,12 +184,11 @@ func (o *options) deleteOnHub(ctx context.Context, c call, d deletion) error {
 			return err
 		}
 	}
-	return o.carryOut(c, changes, d.dry, func(change *declare.Change) (string, error) {
+	return o.carryOut(c, changes, carrying{dry: d.dry, inOrder: true, do: func(i int) (string, error) {
 		if d.dry {
 			return "", nil
 		}
-		obj := byChange[change.Object()]
-		_, err := c.Hub.Remove(ctx, obj.Unstructured, d.force, false)
-		return "", atPlace(obj, err)
-	})
+		_, err := c.Hub.Remove(ctx, all[i].Unstructured, d.force, false)
+		return "", atPlace(all[i], err)
+	}})
 }

@@ -3,15 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
 const placementFile = `apiVersion: placement.kubernetes-fleet.io/v1beta1
@@ -277,4 +282,74 @@ func TestFilesAreAppliedThroughServe(t *testing.T) {
 	v.shows(cli.ExitFailed, "create run store-3 --placement store --strategy none", "strategy none does not exist")
 	v.shows(cli.ExitDone, "apply -f "+file, "placement/store: unchanged", "run/store-1: unchanged")
 	v.shows(cli.ExitDone, "delete -f "+v.write("a.yaml", placementFile), "placement/store: deleted")
+}
+
+// runOf is the document of run shop-2, which is running.
+const runOf = `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateRun
+metadata: {name: shop-2}
+spec: {placementName: shop, stagedRolloutStrategyName: careful}
+`
+
+// If a run refuses to be deleted, nothing is deleted.
+func TestADeletionStopsBeforeARunThatRefuses(t *testing.T) {
+	v := newEnv(t)
+	dir := v.write("a.yaml", strings.Replace(placementFile, "name: store", "name: shop", 1)+"---\n"+runOf)
+	for _, more := range []string{"", " --dry-run", " --yes"} {
+		if out := v.shows(cli.ExitFailed, "delete -f "+dir+more, "a.yaml:8: ClusterStagedUpdateRun/shop-2: the run is Running: stop it first, or force its deletion with --force"); strings.Contains(out, "deleted") {
+			t.Errorf("something was deleted:\n%s", out)
+		}
+	}
+	v.shows(cli.ExitDone, "get runs", "shop-2")
+	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", strings.Replace(placementFile, "name: store", "name: shop", 1)), "placement/shop: configured") // it is not being deleted
+	v.shows(cli.ExitDone, "delete --force --dry-run -f "+dir, "run/shop-2: deleted (dry run)")
+}
+
+// carried returns the output and the errors of changes of which some fail, and the ones that were done.
+func carried(changes []declare.Change, inOrder bool, failing ...string) (done []string, out string, err error) {
+	var buf bytes.Buffer
+	o := &options{Options: cli.Options{IOStreams: genericiooptions.IOStreams{Out: &buf}}}
+	err = o.carryOut(call{Target: &target.Target{Live: true}}, changes, carrying{inOrder: inOrder, do: func(i int) (string, error) {
+		if slices.Contains(failing, changes[i].Object()) {
+			return "", errors.New(changes[i].Object() + " changed meanwhile")
+		}
+		done = append(done, changes[i].Object())
+		return "", nil
+	}})
+	return done, buf.String(), err
+}
+
+// A run is not created if its placement or its strategy was not written, because it would roll out
+// what was there before.
+func TestARunIsNotCreatedWithoutItsPlacementAndStrategy(t *testing.T) {
+	docs, err := kubefleet.Read(strings.NewReader(placementFile+"---\n"+strategyFile+"---\n"+overrideFile+"---\n"+runFile), "a.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes, err := declare.Plan(docs, declare.State{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ fails, done, want string }{
+		{"placement/store", "strategy/careful", "a.yaml:1: placement/store changed meanwhile\noverride/eu: not applied: placement/store failed\na.yaml:28: run/store-1: not applied: placement/store failed"},
+		{"strategy/careful", "placement/store override/eu", "a.yaml:8: strategy/careful changed meanwhile\na.yaml:28: run/store-1: not applied: strategy/careful failed"},
+		{"run/store-1", "placement/store override/eu strategy/careful", "a.yaml:28: run/store-1 changed meanwhile"},
+	} {
+		done, out, err := carried(changes, false, c.fails)
+		if got := strings.Join(done, " "); err == nil || err.Error() != c.want || got != c.done || strings.Contains(out, "run/") {
+			t.Errorf("%s fails: did %s\n%s%v", c.fails, got, out, err)
+		}
+	}
+}
+
+// On a hub, and while things are deleted, nothing changes any more after a failure.
+func TestNothingIsDeletedAfterAFailure(t *testing.T) {
+	changes := []declare.Change{
+		{Kind: "run", Name: "a", Action: declare.Deleted}, {Kind: "run", Name: "b", Action: declare.Deleted},
+		{Kind: "run", Name: "c", Action: declare.Missing}, {Kind: "placement", Name: "web", Action: declare.Deleted},
+	}
+	done, out, err := carried(changes, true, "run/b")
+	if len(done) != 1 || out != "run/a: deleted\nrun/c: not found\n" || err == nil || err.Error() != "run/b changed meanwhile\nplacement/web: not deleted: run/b failed" {
+		t.Errorf("did %v\n%s%v", done, out, err)
+	}
 }

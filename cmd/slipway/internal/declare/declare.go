@@ -64,6 +64,8 @@ type Change struct {
 	Command stages.Verb
 	// Through are the placements that an override is stored in.
 	Through []string
+	// Needs are the objects, KIND/NAME, whose changes must succeed before this one.
+	Needs []string
 }
 
 // Object returns KIND/NAME.
@@ -251,7 +253,10 @@ func (p *planner) override(o kubefleet.Override, through []string) {
 			"it concerns no placement of the store: a store keeps overrides with their placements, so apply it with its placement or after it")
 		return
 	}
-	c := Change{Kind: "override", Name: strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), Action: Unchanged, Through: through, Note: "in placement " + strings.Join(through, ", ")}
+	c := Change{
+		Kind: "override", Name: strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), Action: Unchanged,
+		Through: through, Needs: placementsOf(through), Note: "in placement " + strings.Join(through, ", "),
+	}
 	had := false
 	for _, name := range through {
 		for _, x := range p.have.Placements[name].Overrides {
@@ -266,6 +271,14 @@ func (p *planner) override(o kubefleet.Override, through []string) {
 		c.Action = Created
 	}
 	p.changes = append(p.changes, c)
+}
+
+// placementsOf returns names of placements as objects.
+func placementsOf(names []string) (out []string) {
+	for _, name := range names {
+		out = append(out, "placement/"+name)
+	}
+	return out
 }
 
 func (p *planner) strategies() {
@@ -315,10 +328,12 @@ func (p *planner) run(r kubefleet.Run) {
 	}
 	c := Change{Kind: "run", Name: name, Place: p.docs.PlaceOf(kind, r.Namespace, r.Name), Action: Unchanged}
 	switch state := have.Run.State; {
-	case r.State == kubefleet.RunState && have.Run.Hold:
-		c.Action, c.Command = Started, stages.Start
-	case r.State == kubefleet.RunState && state == stages.Stopped:
+	case r.State == kubefleet.RunState && state == stages.Stopped: // a run that waited for another one is also on hold then
 		c.Note = "it is Stopped, and slipway start continues it"
+	case r.State == kubefleet.RunState && have.Run.Hold && (state == stages.NotStarted || state == stages.Pending):
+		c.Action, c.Command = Started, stages.Start
+	case r.State == kubefleet.Stop && state == stages.NotStarted && !have.Run.Hold:
+		c.Note = "it has not started, and can be stopped when it is Running or Pending"
 	case r.State == kubefleet.Stop && (state == stages.Running || state == stages.Pending):
 		c.Action, c.Command = Stopped, stages.Stop
 	}
@@ -351,7 +366,10 @@ func (p *planner) create(r kubefleet.Run) {
 		p.refuse(kind, r.Namespace, r.Name, "spec.stagedRolloutStrategyName", "strategy %s is not declared: apply its document, too", r.StrategyName)
 	}
 	spec := r.Spec(strategy)
-	p.changes = append(p.changes, Change{Kind: "run", Name: spec.Name, Place: p.docs.PlaceOf(kind, r.Namespace, r.Name), Action: Created, Run: &spec})
+	p.changes = append(p.changes, Change{
+		Kind: "run", Name: spec.Name, Place: p.docs.PlaceOf(kind, r.Namespace, r.Name), Action: Created, Run: &spec,
+		Needs: []string{"placement/" + spec.Placement, "strategy/" + name},
+	})
 }
 
 // equal compares two declarations by their JSON.
@@ -424,8 +442,9 @@ func text(v any) string {
 }
 
 // Delete returns the deletions of everything in the documents that exists: runs first, then
-// placements, then overrides of placements that stay, then strategies.
-func Delete(docs kubefleet.Documents, have State) ([]Change, error) {
+// placements, then overrides of placements that stay, then strategies. A run that is running or
+// stopping is a problem unless force is set.
+func Delete(docs kubefleet.Documents, have State, force bool) ([]Change, error) {
 	p := &planner{docs: docs, have: have}
 	p.others()
 	add := func(kind, name string, exists bool) {
@@ -436,7 +455,10 @@ func Delete(docs kubefleet.Documents, have State) ([]Change, error) {
 		p.changes = append(p.changes, Change{Kind: kind, Name: name, Action: action})
 	}
 	for _, r := range docs.Runs {
-		_, exists := have.Runs[r.EngineName()]
+		now, exists := have.Runs[r.EngineName()]
+		if state := now.Run.State; !force && (state == stages.Running || state == stages.Stopping) {
+			p.refuse(kindOf("StagedUpdateRun", r.Namespace), r.Namespace, r.Name, "", "the run is %s: stop it first, or force its deletion with --force", state)
+		}
 		add("run", r.EngineName(), exists)
 	}
 	gone := map[string]bool{}

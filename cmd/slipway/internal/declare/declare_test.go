@@ -113,6 +113,8 @@ func TestPlan(t *testing.T) {
 		{name: "a run stops", have: all, state: stages.Running, docs: running("Stop"), want: "run/web-1 stopped"},
 		{name: "a run has ended", have: all, state: stages.Completed, docs: running("Stop"), want: "run/web-1 unchanged"},
 		{name: "a stopped run is not started again", have: all, state: stages.Stopped, docs: running("Run"), want: "run/web-1 unchanged"},
+		{name: "a run that was stopped while it waited is not started again", have: all, hold: true, state: stages.Stopped, docs: running("Run"), want: "run/web-1 unchanged"},
+		{name: "a run on hold that waits starts", have: all, hold: true, state: stages.Pending, docs: running("Run"), want: "run/web-1 started"},
 		{
 			name: "a run of a strategy that has changed", have: all, docs: strings.Replace(careful, "name: all", "name: each", 1) + running("Run"),
 			want: `strategy/careful configured spec.stages[0].name="all">"each" of v-careful` + "\nrun/web-1 unchanged",
@@ -168,7 +170,22 @@ func TestDelete(t *testing.T) {
 	docs := read(t, placed("a", "")+changing("eu", "1", "")+changing("none", "1", "")+careful+running("Run"))
 	want := "run/web-1 not found\nplacement/a deleted\nplacement/b configured overrides.eu=" + overrideJSON("eu", 1) +
 		"> of v-b\noverride/eu deleted\noverride/none not found\nstrategy/careful deleted"
-	if diff := cmp.Diff(want, lines(declare.Delete(docs, have))); diff != "" {
+	if diff := cmp.Diff(want, lines(declare.Delete(docs, have, false))); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// A run that is running or stopping refuses the whole deletion.
+func TestDeleteOfARunningRun(t *testing.T) {
+	text := placed("web", "") + careful + running("Run")
+	for _, state := range []stages.State{stages.Running, stages.Stopping} {
+		have := stateOf(t, text, state, false)
+		want := "f.yaml:12: ClusterStagedUpdateRun/web-1: the run is " + string(state) + ": stop it first, or force its deletion with --force"
+		if diff := cmp.Diff(want, lines(declare.Delete(read(t, text), have, false))); diff != "" {
+			t.Error(diff)
+		}
+		if diff := cmp.Diff("run/web-1 deleted\nplacement/web deleted\nstrategy/careful deleted", lines(declare.Delete(read(t, text), have, true))); diff != "" {
+			t.Error(diff)
+		}
 	}
 }
