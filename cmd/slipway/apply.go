@@ -125,19 +125,26 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 	for _, p := range placements {
 		have.Placements[p.Name] = p
 	}
-	strategies, err := c.Strategies(ctx)
-	if err != nil {
-		return have, err
+	for name := range strategiesOf(docs) {
+		s, err := c.Strategy(ctx, name)
+		switch {
+		case errors.Is(err, backend.ErrNotFound):
+		case err != nil:
+			return have, err
+		default:
+			have.Strategies[name] = s
+		}
 	}
-	for _, s := range strategies {
-		have.Strategies[s.Name] = s
-	}
-	for _, p := range docs.Placements {
-		d, err := c.Placement(p.Name).Deletion(ctx)
+	for name := range have.Placements {
+		placed := func(p fleet.Placement) bool { return p.Name == name }
+		if len(docs.Overrides) == 0 && !slices.ContainsFunc(docs.Placements, placed) {
+			continue
+		}
+		d, err := c.Placement(name).Deletion(ctx)
 		if err != nil && !errors.Is(err, backend.ErrNotFound) {
 			return have, err
 		}
-		have.Deleting[p.Name] = err == nil && d.Ended.IsZero()
+		have.Deleting[name] = err == nil && d.Ended.IsZero()
 	}
 	for _, r := range docs.Runs {
 		name := r.EngineName()
@@ -151,6 +158,19 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 		}
 	}
 	return have, nil
+}
+
+// strategiesOf returns the names of the strategies that documents declare or name. A damaged record
+// of another one is of no concern.
+func strategiesOf(docs kubefleet.Documents) map[string]bool {
+	names := map[string]bool{}
+	for _, s := range docs.Strategies {
+		names[s.Name] = true
+	}
+	for _, r := range docs.Runs {
+		names[kubefleet.EngineName(r.Namespace, r.StrategyName)] = true
+	}
+	return names
 }
 
 // carrying tells how changes are carried out.
@@ -192,23 +212,26 @@ func (o *options) carryOut(c call, changes []declare.Change, how carrying) error
 			errs = append(errs, inDocument(change, err))
 			continue
 		}
-		done := string(change.Action)
-		if note = strings.Trim(note, ", "); note != "" {
-			done += ", " + note
-		}
-		if how.dry && change.Differs() {
-			done += " (dry run)"
-		}
-		if change.Kind == "run" && change.Action != declare.Deleted && change.Differs() && !how.dry {
-			err = o.recorded(c, nil, change.Object(), "%s", done)
-		} else {
-			err = o.Recorded(change.Object(), "%s", done)
-		}
-		if err != nil {
+		if err := o.report(c, change, note, how.dry); err != nil {
 			return err
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// report reports a change that was carried out, or would be.
+func (o *options) report(c call, change *declare.Change, note string, dry bool) error {
+	done := string(change.Action)
+	if note = strings.Trim(note, ", "); note != "" {
+		done += ", " + note
+	}
+	if dry && change.Differs() {
+		done += " (dry run)"
+	}
+	if change.Kind == "run" && change.Action != declare.Deleted && change.Differs() && !dry {
+		return o.recorded(c, nil, change.Object(), "%s", done)
+	}
+	return o.Recorded(change.Object(), "%s", done)
 }
 
 // notDone returns the error of a change that was left out because another object failed.

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
@@ -345,11 +348,56 @@ func TestARunIsNotCreatedWithoutItsPlacementAndStrategy(t *testing.T) {
 // On a hub, and while things are deleted, nothing changes any more after a failure.
 func TestNothingIsDeletedAfterAFailure(t *testing.T) {
 	changes := []declare.Change{
-		{Kind: "run", Name: "a", Action: declare.Deleted}, {Kind: "run", Name: "b", Action: declare.Deleted},
-		{Kind: "run", Name: "c", Action: declare.Missing}, {Kind: "placement", Name: "web", Action: declare.Deleted},
+		{Kind: "run", Name: "a", Action: declare.Deleted},
+		{Kind: "run", Name: "b", Action: declare.Deleted},
+		{Kind: "run", Name: "c", Action: declare.Missing},
+		{Kind: "placement", Name: "web", Action: declare.Deleted},
 	}
 	done, out, err := carried(changes, true, "run/b")
 	if len(done) != 1 || out != "run/a: deleted\nrun/c: not found\n" || err == nil || err.Error() != "run/b changed meanwhile\nplacement/web: not deleted: run/b failed" {
 		t.Errorf("did %v\n%s%v", done, out, err)
 	}
+}
+
+// The documents of placements that share an override are applied again, together and one by one, and
+// change nothing. A document of a strategy with more fields than documents have says so.
+func TestDocumentsOfSharedOverridesAndRicherStrategiesChangeNothing(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strings.Replace(placementFile, "name: store", "name: api", 1)+"---\n"+
+		strings.Replace(overrideFile, "  placement: {name: store}\n", "", 1)+"---\n"+strategyFile), "in placement api, shop, store")
+	v.shows(cli.ExitDone, "apply -f "+v.write("own.yaml", strings.NewReplacer("name: eu", "name: own", "spec:", "spec:\n  priority: 7").Replace(overrideFile)), "override/own: created, in placement store")
+	for _, one := range []string{"placements store api", "placements store"} {
+		code, out, errOut := v.piped(v.shows(cli.ExitDone, "get "+one+" -o yaml"), "apply", "-f", "-")
+		if code != cli.ExitDone || strings.Contains(out, "configured") || strings.Count(out, "override/eu: unchanged, in placement api, shop, store\n") != 1 || !strings.Contains(out, "override/own: unchanged, in placement store\n") {
+			t.Errorf("%s: %d\n%s%s", one, code, out, errOut)
+		}
+	}
+	v.engine(func(ctx context.Context, e *fleet.Engine) {
+		s, err := e.Strategy(ctx, "careful")
+		v.must(err)
+		s.MinHealthy = metav1.Duration{Duration: time.Minute}
+		v.must(e.PutStrategy(ctx, s))
+	})
+	text := v.shows(cli.ExitDone, "get strategies -o yaml", "minHealthy")
+	code, out, errOut := v.piped(text, "apply", "-f", "-")
+	v.printed(cli.ExitDone, "strategy/careful: unchanged, no document has its minHealthy\n", code, out, errOut)
+	for _, verb := range []string{"apply", "diff"} {
+		code, out, errOut = v.piped(strings.Replace(text, "name: all", "name: everything", 1), verb, "-f", "-")
+		if code != cli.ExitFailed || out != "" || !strings.Contains(errOut, "ClusterStagedUpdateStrategy/careful: the document would remove minHealthy from the strategy") {
+			t.Errorf("%s: %d %s%s", verb, code, out, errOut)
+		}
+	}
+}
+
+// A damaged record of a strategy is of no concern to documents that do not name it.
+func TestADamagedStrategyConcernsOnlyItsDocuments(t *testing.T) {
+	v := newEnv(t)
+	store, err := bolt.Open(v.file, bolt.Options{})
+	v.must(err)
+	_, err = store.Put(t.Context(), "strategy/broken", []byte("{"), "")
+	v.must(err)
+	v.must(store.Close())
+	v.shows(cli.ExitFailed, "get strategies", "broken")
+	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strategyFile), "strategy/careful: created")
+	v.shows(cli.ExitFailed, "apply -f "+v.write("a.yaml", strings.Replace(strategyFile, "careful", "broken", 1)), "broken")
 }

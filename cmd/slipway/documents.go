@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -24,6 +27,46 @@ type placementStatus struct {
 	Version   string             `json:"version,omitempty"`
 	// Placement is the declaration if it has a field that no document has; otherwise nil.
 	Placement *fleet.Placement `json:"placement,omitempty"`
+}
+
+// strategyStatus is the status of the document of a strategy that has fields which no document has.
+type strategyStatus struct {
+	Strategy httpapi.DeclaredStrategy `json:"strategy"`
+}
+
+// overridesOf returns the documents of the overrides of a placement. An override that another
+// placement has, too, names no placement, and is returned only once: shown has the ones so far.
+func overridesOf(p fleet.Placement, all []httpapi.PlacementSummary, shown map[string]bool) (out []kubefleet.Object) {
+	objects, err := kubefleet.OverrideObjects(p)
+	if err != nil {
+		return nil // the placement has no document either
+	}
+	for i, o := range p.Overrides {
+		shared := slices.ContainsFunc(all, func(other httpapi.PlacementSummary) bool {
+			return other.Name != p.Name && slices.ContainsFunc(other.Overrides, func(x placement.Override) bool { return len(declare.Differences(x, o)) == 0 })
+		})
+		if shared && shown[o.String()] {
+			continue
+		}
+		if shared {
+			shown[o.String()], objects[i].Spec = true, ofAll(objects[i].Spec)
+		}
+		out = append(out, objects[i])
+	}
+	return out
+}
+
+// ofAll returns the spec of an override without its placement.
+func ofAll(spec any) any {
+	switch spec := spec.(type) {
+	case v1beta1.ClusterResourceOverrideSpec:
+		spec.Placement = nil
+		return spec
+	case v1beta1.ResourceOverrideSpec:
+		spec.Placement = nil
+		return spec
+	}
+	return spec
 }
 
 // statusOf returns the status of the document o of a placement.
@@ -47,13 +90,6 @@ func statusOf(p *httpapi.PlacementSummary, o *kubefleet.Object) placementStatus 
 // that no document can declare has no apiVersion and no kind, so that apply refuses it.
 func documents(ctx context.Context, c call, l *cli.List) (any, error) {
 	var items []any
-	add := func(name string, status any, o kubefleet.Object, err error) {
-		if err != nil {
-			o.Metadata.Name = name
-		}
-		o.Status = status
-		items = append(items, o)
-	}
 	switch {
 	case l.Kind != "placement" && l.Kind != "strategy" && l.Kind != "run":
 		return nil, nil
@@ -66,25 +102,17 @@ func documents(ctx context.Context, c call, l *cli.List) (any, error) {
 			items = append(items, objects[i].Object)
 		}
 	default:
+		var all []httpapi.PlacementSummary
+		if l.Kind == "placement" {
+			var err error
+			if all, err = c.Placements(ctx); err != nil {
+				return nil, err
+			}
+		}
+		shown := map[string]bool{}
 		for _, value := range l.Values() {
-			switch value := value.(type) {
-			case httpapi.PlacementSummary:
-				o, err := kubefleet.ObjectOf(value.Placement)
-				add(value.Name, statusOf(&value, &o), o, err)
-				overrides, _ := kubefleet.OverrideObjects(value.Placement) // none if the placement has no document
-				for _, o := range overrides {
-					items = append(items, o)
-				}
-			case httpapi.DeclaredStrategy:
-				o, err := kubefleet.StrategyObject(value.Strategy)
-				if err == nil {
-					items = append(items, o) // the kind has no status
-					continue
-				}
-				add(value.Name, value, o, err)
-			case fleet.RunSummary:
-				o, err := runObject(value)
-				add(value.Name, value, o, err)
+			for _, o := range documentsOf(value, all, shown) {
+				items = append(items, o)
 			}
 		}
 	}
@@ -92,6 +120,34 @@ func documents(ctx context.Context, c call, l *cli.List) (any, error) {
 		items = []any{}
 	}
 	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}, nil
+}
+
+// documentsOf returns the documents of a row of a list, with the overrides of a placement as at
+// [overridesOf].
+func documentsOf(value any, all []httpapi.PlacementSummary, shown map[string]bool) []kubefleet.Object {
+	of := func(name string, status any, o kubefleet.Object, err error) kubefleet.Object {
+		if err != nil {
+			o.Metadata.Name = name
+		}
+		o.Status = status
+		return o
+	}
+	switch value := value.(type) {
+	case httpapi.PlacementSummary:
+		o, err := kubefleet.ObjectOf(value.Placement)
+		return append([]kubefleet.Object{of(value.Name, statusOf(&value, &o), o, err)}, overridesOf(value.Placement, all, shown)...)
+	case httpapi.DeclaredStrategy:
+		o, err := kubefleet.StrategyObject(value.Strategy)
+		switch _, lost := declare.InDocument(value.Strategy); {
+		case err != nil, len(lost) > 0:
+			return []kubefleet.Object{of(value.Name, strategyStatus{value}, o, err)}
+		}
+		return []kubefleet.Object{o} // the kind has no status
+	case fleet.RunSummary:
+		o, err := runObject(value)
+		return []kubefleet.Object{of(value.Name, value, o, err)}
+	}
+	return nil
 }
 
 // runObject returns the document of a run. A run without a declared strategy has none.

@@ -249,6 +249,11 @@ func (c *Client) Strategies(ctx context.Context) ([]DeclaredStrategy, error) {
 	return whole[DeclaredStrategy](ctx, c, path("strategies"), nil)
 }
 
+// Strategy calls [fleet.Engine.Strategy].
+func (c *Client) Strategy(ctx context.Context, name string) (DeclaredStrategy, error) {
+	return get[DeclaredStrategy](ctx, c, path("strategies", name), nil)
+}
+
 // PutStrategy calls [fleet.Engine.PutStrategy], or [fleet.Engine.ReplaceStrategy] if o has a
 // precondition.
 func (c *Client) PutStrategy(ctx context.Context, s stages.Strategy, o Declaring) error {

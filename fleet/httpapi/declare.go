@@ -74,6 +74,24 @@ type declaration[T any] struct {
 	check   func() error
 	put     func() error
 	replace func(was *T) error
+	// open returns why the declaration that is there does not change, for a dry run; nil if it
+	// always may.
+	open func(was T) error
+}
+
+// wouldPut reports the problems for which a PUT would fail, apart from those of its content.
+func (d *declaration[T]) wouldPut() error {
+	if d.open == nil {
+		return nil
+	}
+	was, err := d.get()
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return d.open(was)
 }
 
 // carryOut carries out a PUT.
@@ -91,7 +109,7 @@ func carryOut[T any](c *call, d declaration[T]) error {
 	}
 	if !want.given {
 		if dry {
-			return nil
+			return d.wouldPut()
 		}
 		return d.put()
 	}
@@ -103,7 +121,7 @@ func carryOut[T any](c *call, d declaration[T]) error {
 	case missing != (want.version == ""), !missing && version(was) != want.version:
 		return errdef.Changed(d.kind, d.name)
 	case dry:
-		return nil
+		return d.wouldPut()
 	case missing:
 		return d.replace(nil)
 	}
@@ -128,7 +146,24 @@ func putPlacement(c *call, p fleet.Placement) error {
 		check:   func() error { return c.engine.CheckPlacement(p) },
 		put:     func() error { return c.engine.PutPlacement(c.ctx(), p) },
 		replace: func(was *fleet.Placement) error { return c.engine.ReplacePlacement(c.ctx(), was, p) },
+		open:    func(was fleet.Placement) error { return open(c, was, p) },
 	})
+}
+
+// open returns the error of a PUT of a placement that belongs to another owner, or that is being
+// deleted.
+func open(c *call, was, p fleet.Placement) error {
+	if was.Owner != p.Owner {
+		return errdef.OtherOwner(p.Name, was.Owner, p.Owner)
+	}
+	d, err := c.engine.Placement(p.Name).Deletion(c.ctx())
+	switch {
+	case errors.Is(err, backend.ErrNotFound), err == nil && !d.Ended.IsZero():
+		return nil
+	case err != nil:
+		return err
+	}
+	return errdef.Deleting(p.Name, d.Since)
 }
 
 func putStrategy(c *call, s stages.Strategy) error {

@@ -68,6 +68,30 @@ func TestAClientDeclaresPlacementsAndStrategies(t *testing.T) {
 	})
 }
 
+// A dry run is refused if the PUT would be, because of the owner or of a deletion.
+func TestADryRunOfAPlacementOfAProgram(t *testing.T) {
+	bothWays(t, func(t *testing.T, v *env, c *httpapi.Client) {
+		ctx := t.Context()
+		read, err := c.Placement("shop").Get(ctx)
+		v.must(err)
+		p := read.Placement
+		p.Owner = "other"
+		for _, o := range []httpapi.Declaring{{}, {DryRun: true}, {Version: read.Version}, {Version: read.Version, DryRun: true}} {
+			if err := c.PutPlacement(ctx, p, o); !errors.Is(err, backend.ErrConflict) || !strings.Contains(err.Error(), "owner") && !strings.Contains(err.Error(), "belongs") {
+				t.Errorf("%+v: %v", o, err)
+			}
+		}
+		p = read.Placement
+		p.HistoryLimit++
+		v.must(c.Placement("shop").Delete(ctx, fleet.DeleteOptions{}))
+		for _, o := range []httpapi.Declaring{{}, {DryRun: true}, {Version: read.Version}, {Version: read.Version, DryRun: true}} {
+			if err := c.PutPlacement(ctx, p, o); !errors.Is(err, errdef.ErrDeleting) {
+				t.Errorf("%+v: %v", o, err)
+			}
+		}
+	})
+}
+
 // A declaration over plain HTTP: the ETag of an answer is the If-Match of a PUT.
 func TestPreconditionsOfAPut(t *testing.T) {
 	v := newEnv(t)

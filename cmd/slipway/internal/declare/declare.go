@@ -10,6 +10,9 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -21,7 +24,7 @@ import (
 type State struct {
 	Placements map[string]httpapi.PlacementSummary
 	Strategies map[string]httpapi.DeclaredStrategy
-	// Deleting are the placements that are being deleted, among the placements of the documents.
+	// Deleting are the placements that are being deleted.
 	Deleting map[string]bool
 	// Runs are the existing runs among the runs of the documents.
 	Runs map[string]fleet.Status
@@ -182,13 +185,31 @@ func identity(kind, engineName string) (of, namespace, name string) {
 	return kindOf(kind, namespace), namespace, name
 }
 
+// closed returns why no document changes a placement of the store, or "".
+func (p *planner) closed(name string) string {
+	switch owner := p.have.Placements[name].Owner; {
+	case owner != "":
+		return fmt.Sprintf("belongs to %q, a program that declares it: change it there", owner)
+	case p.have.Deleting[name]:
+		return "is being deleted"
+	}
+	return ""
+}
+
 // overrides adds the overrides of the documents to the placements that they concern, and removes
-// them from others. It returns the placements of each override.
+// them from others. Placements of programs and placements that are being deleted keep theirs. It
+// returns the placements of each override.
 func (p *planner) overrides(want map[string]fleet.Placement) [][]string {
 	through := make([][]string, len(p.docs.Overrides))
 	for name, now := range want {
 		now.Overrides = slices.Clone(now.Overrides)
 		for i, o := range p.docs.Overrides {
+			if why := p.closed(name); why != "" {
+				if o.Placement != "" && o.Concerns(now) {
+					p.refuse(kindOf("ResourceOverride", o.Namespace), o.Namespace, o.Name, "spec.placement", "placement %s %s", name, why)
+				}
+				continue // an override of all placements is one of the others
+			}
 			at := slices.IndexFunc(now.Overrides, func(x placement.Override) bool { return x.Namespace == o.Namespace && x.Name == o.Name })
 			switch concerned := o.Concerns(now); {
 			case concerned && at >= 0:
@@ -286,14 +307,52 @@ func (p *planner) strategies() {
 		have, exists := p.have.Strategies[s.Name]
 		kind, namespace, name := identity("StagedUpdateStrategy", s.Name)
 		c := Change{Kind: "strategy", Name: s.Name, Place: p.docs.PlaceOf(kind, namespace, name), Action: Created, Strategy: &s, Version: have.Version}
+		inDoc, lost := InDocument(have.Strategy)
 		switch {
-		case exists && equal(have.Strategy, s):
-			c.Action, c.Strategy = Unchanged, nil
+		case exists && (equal(have.Strategy, s) || len(lost) > 0 && equal(inDoc, s)):
+			if c.Action, c.Strategy = Unchanged, nil; len(lost) > 0 {
+				c.Note = "no document has its " + Paths(lost)
+			}
+		case exists && len(lost) > 0:
+			p.refuse(kind, namespace, name, "", "the document would remove %s from the strategy, because no document has these fields: change the strategy where it is declared, or delete it first", Paths(lost))
+			continue
 		case exists:
 			c.Action, c.Fields = Configured, Differences(strategyOf(have.Strategy), strategyOf(s))
 		}
 		p.changes = append(p.changes, c)
 	}
+}
+
+// InDocument returns a strategy as it is read from its document, and the fields that the document
+// does not have. A strategy that no document can have is returned itself, without fields.
+func InDocument(s stages.Strategy) (stages.Strategy, []Field) {
+	doc, err := kubefleet.StrategyObject(s)
+	if err != nil {
+		return s, nil
+	}
+	var read stages.Strategy
+	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&doc)
+	if err == nil {
+		read, err = kubefleet.StrategyOf(&unstructured.Unstructured{Object: obj})
+	}
+	if err != nil {
+		return s, Differences(s, stages.Strategy{Name: s.Name})
+	}
+	// A field that only the document has is a default.
+	return read, slices.DeleteFunc(Differences(s, read), func(f Field) bool { return f.Now == "" })
+}
+
+// Paths returns the paths of fields, at most five.
+func Paths(fields []Field) string {
+	const most = 5
+	var out []string
+	for _, f := range fields[:min(len(fields), most)] {
+		out = append(out, f.Path)
+	}
+	if more := len(fields) - most; more > 0 {
+		out = append(out, fmt.Sprintf("%d more fields", more))
+	}
+	return strings.Join(out, ", ")
 }
 
 func strategyOf(s stages.Strategy) any {
@@ -352,7 +411,12 @@ func indexOf(r kubefleet.Run, otherwise int) string {
 func (p *planner) create(r kubefleet.Run) {
 	kind, name := kindOf("StagedUpdateRun", r.Namespace), kubefleet.EngineName(r.Namespace, r.StrategyName)
 	placed := func(x fleet.Placement) bool { return x.Name == r.PlacementName() }
-	if _, there := p.have.Placements[r.PlacementName()]; !there && !slices.ContainsFunc(p.docs.Placements, placed) {
+	now, there := p.have.Placements[r.PlacementName()]
+	if latest := now.Latest; latest != nil && r.Index != nil && *r.Index < latest.Index {
+		p.refuse(kind, r.Namespace, r.Name, "spec.resourceSnapshotIndex", "there is no run of this name, and snapshot %d is older than the latest one, %d: if the run has ended and was deleted or forgotten, remove its file; "+
+			"otherwise slipway create run NAME --index %[1]d rolls an older snapshot out", *r.Index, latest.Index)
+	}
+	if !there && !slices.ContainsFunc(p.docs.Placements, placed) {
 		p.refuse(kind, r.Namespace, r.Name, "spec.placementName", "placement %s is not declared: apply its document, too", r.Placement)
 	}
 	declared, there := p.have.Strategies[name]
@@ -486,7 +550,7 @@ func (p *planner) withoutOverrides(gone map[string]bool) {
 		rest := slices.DeleteFunc(slices.Clone(have.Overrides), func(x placement.Override) bool {
 			return slices.ContainsFunc(p.docs.Overrides, func(o kubefleet.Override) bool { return o.Namespace == x.Namespace && o.Name == x.Name })
 		})
-		if len(rest) == len(have.Overrides) || gone[name] {
+		if len(rest) == len(have.Overrides) || gone[name] || p.closed(name) != "" {
 			continue
 		}
 		for _, x := range have.Overrides {

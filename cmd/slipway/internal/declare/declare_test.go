@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -185,6 +186,49 @@ func TestDeleteOfARunningRun(t *testing.T) {
 			t.Error(diff)
 		}
 		if diff := cmp.Diff("run/web-1 deleted\nplacement/web deleted\nstrategy/careful deleted", lines(declare.Delete(read(t, text), have, true))); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+// Neither an override of all placements nor its deletion changes a placement of a program, or one
+// that is being deleted. An override that names one is a problem.
+func TestOverridesLeaveOtherPlacementsAlone(t *testing.T) {
+	have := stateOf(t, placed("a", "")+placed("b", "")+placed("c", "")+changing("old", "1", ""), "", false)
+	owned := have.Placements["a"]
+	owned.Owner = "program"
+	have.Placements["a"], have.Deleting = owned, map[string]bool{"b": true}
+	docs := read(t, changing("eu", "1", "")+changing("old", "1", ""))
+	want := "placement/c configured overrides.eu=>" + overrideJSON("eu", 1) + " of v-c\noverride/eu created\noverride/old unchanged"
+	if diff := cmp.Diff(want, lines(declare.Plan(docs, have))); diff != "" {
+		t.Error(diff)
+	}
+	want = "placement/c configured overrides.old=" + overrideJSON("old", 1) + "> of v-c\noverride/eu not found\noverride/old deleted"
+	if diff := cmp.Diff(want, lines(declare.Delete(docs, have, false))); diff != "" {
+		t.Error(diff)
+	}
+	for name, why := range map[string]string{"a": `belongs to "program", a program that declares it: change it there`, "b": "is being deleted"} {
+		got := lines(declare.Plan(read(t, changing("eu", "1", "placement: {name: "+name+"}, ")), have))
+		if want := "f.yaml:2: ClusterResourceOverride/eu: spec.placement: placement " + name + " " + why; !strings.HasPrefix(got, want) {
+			t.Errorf("%s\nwant %s", got, want)
+		}
+	}
+}
+
+// A run of a snapshot that is older than the latest one is not created: it may be the file of a run
+// that was deleted or forgotten.
+func TestAFileCreatesNoRunOfAnOldSnapshot(t *testing.T) {
+	have := stateOf(t, placed("web", "")+careful, "", false)
+	web := have.Placements["web"]
+	web.Latest = &snapshot.Snapshot{Index: 4}
+	have.Placements["web"] = web
+	for index, want := range map[string]string{
+		"4": "run/web-1 created",
+		"3": "f.yaml:2: ClusterStagedUpdateRun/web-1: spec.resourceSnapshotIndex: there is no run of this name, and snapshot 3 is older than the latest one, 4: " +
+			"if the run has ended and was deleted or forgotten, remove its file; otherwise slipway create run NAME --index 3 rolls an older snapshot out",
+	} {
+		docs := read(t, strings.Replace(running("Run"), "state", "resourceSnapshotIndex: '"+index+"', state", 1))
+		if diff := cmp.Diff(want, lines(declare.Plan(docs, have))); diff != "" {
 			t.Error(diff)
 		}
 	}
