@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
 	"github.com/slipway-dev/slipway/formats/manifest"
@@ -67,7 +68,7 @@ func (o *options) previewOnHub(ctx context.Context, c call, files []string, forc
 		change := declare.Change{Action: declare.Created}
 		done, err := c.Hub.Apply(ctx, obj.Unstructured, hubapi.ApplyOptions{Force: force, DryRun: true})
 		switch {
-		case apierrors.IsNotFound(err):
+		case apierrors.IsNotFound(err), errors.Is(err, backend.ErrNotFound):
 			change.Note = "not checked, because its kind or its namespace does not exist yet"
 		case err != nil:
 			errs = append(errs, atPlace(obj, err))
@@ -164,6 +165,9 @@ func (o *options) deleteOnHub(ctx context.Context, c call, d deletion) error {
 	for _, obj := range all {
 		change := declare.Change{Action: declare.Missing}
 		exists, err := c.Hub.Remove(ctx, obj.Unstructured, d.force, true)
+		if errors.Is(err, backend.ErrNotFound) { // its kind was deleted, and all objects with it
+			err = nil
+		}
 		if exists {
 			change.Action = declare.Deleted
 		}

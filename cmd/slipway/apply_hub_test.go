@@ -49,6 +49,11 @@ func TestFilesAreAppliedOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway apply --force-conflicts -f "+changed, "clusterresourceplacement/web: configured")
 	w.shows(cli.ExitFailed, "slipway apply -f testdata/hub.yaml --as ann", "forbidden", "slipway-cluster-viewer")
 
+	other := write("other.yaml", "apiVersion: example.com/v1\nkind: Widget\nmetadata: {name: w}\n")
+	w.shows(cli.ExitDone, "slipway apply --dry-run -f "+other, "widget/w: created, not checked, because its kind or its namespace does not exist yet (dry run)")
+	w.shows(cli.ExitFailed, "slipway apply -f "+other, other+":1: Widget/w: the cluster has no kind Widget of example.com/v1")
+	w.shows(cli.ExitDone, "slipway delete -f "+other, "widget/w: not found")
+
 	secret := write("secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: default, annotations: {copy: b2xk}}\ndata: {a: b2xk, b: b2xk}\n")
 	w.shows(cli.ExitDone, "slipway apply -f "+secret, "secret/default/key: created")
 	secret = write("secret.yaml", "apiVersion: v1\nkind: Secret\nmetadata: {name: key, namespace: default, annotations: {copy: bmV3}}\ndata: {a: bmV3, c: bmV3}\n")

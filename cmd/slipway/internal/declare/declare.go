@@ -237,7 +237,9 @@ func (p *planner) placement(name string, want fleet.Placement) {
 	inDocs := slices.ContainsFunc(p.docs.Placements, func(d fleet.Placement) bool { return d.Name == name })
 	kind, namespace, short := identity("ResourcePlacement", name)
 	c := Change{Kind: "placement", Name: name, Place: p.docs.PlaceOf(kind, namespace, short), Action: Created, Placement: &want, Version: have.Version}
-	if exists {
+	if !exists {
+		c.Note = p.lacking(want)
+	} else {
 		c.Action = Configured
 		if equal(have.Placement, want) {
 			if c.Action, c.Placement = Unchanged, nil; !inDocs {
@@ -248,6 +250,24 @@ func (p *planner) placement(name string, want fleet.Placement) {
 		}
 	}
 	p.changes = append(p.changes, c)
+}
+
+// lacking says which cluster-scoped overrides of several placements of the store a new placement
+// does not get. On a hub such an override would be for all placements.
+func (p *planner) lacking(want fleet.Placement) string {
+	count := map[string]int{}
+	for _, have := range p.have.Placements {
+		for _, o := range have.Overrides {
+			if o.Namespace == "" && !slices.ContainsFunc(want.Overrides, func(x placement.Override) bool { return x.Namespace == "" && x.Name == o.Name }) {
+				count[o.Name]++
+			}
+		}
+	}
+	maps.DeleteFunc(count, func(_ string, n int) bool { return n == 1 })
+	if len(count) == 0 {
+		return ""
+	}
+	return "without override " + strings.Join(slices.Sorted(maps.Keys(count)), ", ") + " of other placements: apply its file, too, if it is for all"
 }
 
 // documentsOf returns the document of a placement with its overrides by name, or the placement

@@ -233,3 +233,18 @@ func TestAFileCreatesNoRunOfAnOldSnapshot(t *testing.T) {
 		}
 	}
 }
+
+// A new placement does not get the overrides of all placements that the store has, and its change
+// says so.
+func TestANewPlacementIsWithoutTheOverridesOfOthers(t *testing.T) {
+	have := stateOf(t, placed("a", "")+placed("b", "")+changing("eu", "1", "")+changing("own", "2", "placement: {name: b}, "), "", false)
+	for docs, want := range map[string]string{
+		placed("new", ""): "without override eu of other placements: apply its file, too, if it is for all",
+		placed("new", "") + changing("eu", "1", ""): "",
+	} {
+		changes, err := declare.Plan(read(t, docs), have)
+		if err != nil || changes[0].Object() != "placement/new" || changes[0].Note != want {
+			t.Errorf("%+v, %v", changes, err)
+		}
+	}
+}
