@@ -70,18 +70,21 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 // after a restart and after an error, and gets one run.
 //
 // The run matches if the placement, the strategy and the owner are the same, and also the index and
-// the digest of the plan if spec has them. Otherwise the error says how they differ, and matches
+// the digest of the plan if spec has them. A strategy that consists of its name is the same if the
+// run has a strategy of this name, even if its declaration has changed since. Otherwise the error says how they differ, and matches
 // [backend.ErrConflict]. A spec without an index accepts the snapshot that the run was created
 // with, even if the source has changed since: give a run a name that identifies the change, such as
 // web-v1.4.2, or name the index.
 func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
-	if err := e.withStrategy(ctx, &spec); err != nil {
+	s, err := e.Run(spec.Name).Status(ctx)
+	if err == nil && spec.namesStrategy() && s.Plan.Strategy.Name == spec.Strategy.Name {
+		spec.Strategy = s.Plan.Strategy
+	} else if err := e.withStrategy(ctx, &spec); err != nil {
 		return Status{}, err
 	}
 	if err := spec.validate(); err != nil {
 		return Status{}, err
 	}
-	s, err := e.Run(spec.Name).Status(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		created, cerr := e.CreateRun(ctx, spec)
 		if !errors.Is(cerr, backend.ErrConflict) {

@@ -142,13 +142,17 @@ func (e *Engine) DeleteStrategy(ctx context.Context, name string) error {
 	}
 }
 
+// namesStrategy reports whether the strategy of spec consists of its name.
+func (s *RunSpec) namesStrategy() bool {
+	return s.Strategy.Name != "" && same(&stages.Strategy{Name: s.Strategy.Name}, &s.Strategy)
+}
+
 // withStrategy replaces a strategy of spec that consists of its name by the declared strategy.
 func (e *Engine) withStrategy(ctx context.Context, spec *RunSpec) error {
-	name := spec.Strategy.Name
-	if name == "" || !same(&stages.Strategy{Name: name}, &spec.Strategy) {
+	if !spec.namesStrategy() {
 		return nil
 	}
-	s, err := e.Strategy(ctx, name)
+	s, err := e.Strategy(ctx, spec.Strategy.Name)
 	if err == nil {
 		spec.Strategy = s
 	}

@@ -82,8 +82,10 @@ func TestARunNamesADeclaredStrategy(t *testing.T) {
 	_, err = e.EnsureRun(ctx, spec)
 	done(t, err)
 	done(t, e.PutStrategy(ctx, careful("two")))
-	if _, err = e.EnsureRun(ctx, spec); !errors.Is(err, backend.ErrConflict) || !strings.Contains(err.Error(), `strategy.stages[0].name is "one", and "two" was asked for`) {
-		t.Errorf("of a strategy that has changed: %v", err)
+	whole := spec
+	whole.Strategy = careful("two")
+	if _, err = e.EnsureRun(ctx, whole); !errors.Is(err, backend.ErrConflict) || !strings.Contains(err.Error(), `strategy.stages[0].name is "one", and "two" was asked for`) {
+		t.Errorf("of another strategy of this name: %v", err)
 	}
 	s, err = e.Run("web-1").Status(ctx)
 	if err != nil || s.Plan.Strategy.Stages[0].Name != "one" {
@@ -115,4 +117,37 @@ func TestADeclarationIsReplacedIfItHasNotChanged(t *testing.T) {
 	changed("a strategy that exists", e.ReplaceStrategy(ctx, nil, two))
 	done(t, e.ReplaceStrategy(ctx, &one, two))
 	changed("an older strategy", e.ReplaceStrategy(ctx, &one, careful("three")))
+}
+
+// A host calls EnsureRun again with the name of a strategy, and gets its run, whatever has become of
+// the declaration.
+func TestEnsureRunByTheNameOfAStrategy(t *testing.T) {
+	ctx, e := t.Context(), declaring(t)
+	done(t, e.PutPlacement(ctx, webKeeping(3)))
+	done(t, e.PutStrategy(ctx, careful("one")))
+	spec := fleet.RunSpec{Name: "web-1", Placement: "web", Strategy: stages.Strategy{Name: "careful"}}
+	first, err := e.EnsureRun(ctx, spec)
+	done(t, err)
+	same := func(what string) {
+		t.Helper()
+		if again, err := e.EnsureRun(ctx, spec); err != nil || again.Run.UID != first.Run.UID || again.Plan.Strategy.Stages[0].Name != "one" {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	same("nothing happened")
+	done(t, e.PutStrategy(ctx, careful("two")))
+	same("the strategy changed")
+	done(t, e.DeleteStrategy(ctx, "careful"))
+	same("the strategy was deleted")
+	bold := careful("one")
+	bold.Name = "bold"
+	done(t, e.PutStrategy(ctx, bold))
+	spec.Strategy.Name = "bold"
+	if _, err := e.EnsureRun(ctx, spec); !errors.Is(err, backend.ErrConflict) {
+		t.Errorf("another strategy: %v", err)
+	}
+	spec.Strategy.Name = "none"
+	if _, err := e.EnsureRun(ctx, spec); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("no strategy: %v", err)
+	}
 }
