@@ -64,7 +64,7 @@ func TestPreviewWarnsOfWhatTheSnapshotLeavesOut(t *testing.T) {
 		deployment.SetAPIVersion("apps/v1")
 		deployment.SetKind("Deployment")
 		deployment.Object["spec"] = map[string]any{"replicas": int64(1)}
-		byApply := &metav1.FieldsV1{Raw: []byte(`{"f:spec": {"f:template": {}}}`)}
+		byApply := metav1.NewFieldsV1(`{"f:spec": {"f:template": {}}}`)
 		deployment.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "kubectl", Operation: metav1.ManagedFieldsOperationApply, FieldsV1: byApply}})
 		claim := configMap("data", "")
 		claim.SetAnnotations(map[string]string{"pv.kubernetes.io/bound-by-controller": "yes"})

@@ -59,9 +59,22 @@ func (l *Logged) May(texts ...string) {
 // not excused.
 func excused() [][]string {
 	return [][]string{
-		{"context deadline exceeded"}, {"context canceled"}, {"Client.Timeout"}, {"request timed out"}, {"TLS handshake timeout"}, {"leader changed"},
-		{"connection reset by peer"}, {"connection refused"}, {"EOF"}, {"the network is down"}, {"i/o timeout"},
-		{"client connection lost"}, {"etcdserver: "}, {"currently unable to handle the request"}, {"a fault of the test"}, {"error=conflict"},
+		{"context deadline exceeded"},
+		{"context canceled"},
+		{"Client.Timeout"},
+		{"request timed out"},
+		{"TLS handshake timeout"},
+		{"leader changed"},
+		{"connection reset by peer"},
+		{"connection refused"},
+		{"EOF"},
+		{"the network is down"},
+		{"i/o timeout"},
+		{"client connection lost"},
+		{"etcdserver: "},
+		{"currently unable to handle the request"},
+		{"a fault of the test"},
+		{"error=conflict"},
 		{"Failed to update lease", "the object has been modified"}, // of the election, between two hubs
 	}
 }
