@@ -209,10 +209,10 @@ func TestApprovalCanBeARejection(t *testing.T) {
 // count. The same file from a person in the group ends the run.
 func TestTheSameRejectionOfASecondPersonCounts(t *testing.T) {
 	s := gated(t, openVouched, `afterStageTasks: [{type: Approval, approval: {quorums: [{count: 1, group: security}]}}]`)
-	mallory, carol := s.as("mallory", "slipway-approver"), s.as("carol", "slipway-approver", "security")
+	trudy, carol := s.as("trudy", "slipway-approver"), s.as("carol", "slipway-approver", "security")
 	rejection := strings.NewReplacer(`"True"`, `"False"`, "testPassed", "Rejected").Replace(approvalFile)
-	s.eventually("mallory to reject", func() error { return s.tryPatch(mallory, "careq/NAME-a-s1", rejection, "status") })
-	s.comes("careq/NAME-a-s1", "ApprovalAccepted", "False", "mallory")
+	s.eventually("trudy to reject", func() error { return s.tryPatch(trudy, "careq/NAME-a-s1", rejection, "status") })
+	s.comes("careq/NAME-a-s1", "ApprovalAccepted", "False", "trudy")
 	s.stays("the run waits", 300*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
 	s.eventually("carol to reject", func() error { return s.tryPatch(carol, "careq/NAME-a-s1", rejection, "status") })
 	s.comes("csur/NAME-a", "Succeeded", "False", "carol")

@@ -371,12 +371,12 @@ func strategyFor(in api.Scope, run kubefleet.Run, object *unstructured.Unstructu
 }
 
 // follow sends a run the command of its spec, delivers answers, and writes its status.
-func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts) (again time.Duration, err error) {
-	defer func() { // after the status, because people wait for that, and in any case
-		if !api.IsBegun(obj) {
-			err = errors.Join(err, r.Annotate(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, api.AnnotationRunUID, string(obj.GetUID())+"/"+st.Run.UID))
+func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts) (time.Duration, error) {
+	if !api.IsBegun(obj) {
+		if err := r.Annotate(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, api.AnnotationRunUID, string(obj.GetUID())+"/"+st.Run.UID); err != nil {
+			return 0, err
 		}
-	}()
+	}
 	if err := errors.Join(r.sendCommand(ctx, obj, st), r.requestRollback(ctx, obj, &st, &back)); err != nil {
 		return 0, err
 	}
@@ -387,7 +387,7 @@ func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Un
 	if !asked.Taken {
 		history.answered = time.Time{}
 	}
-	again, err = r.writeRun(ctx, k, obj, st, history, back, &asked)
+	again, err := r.writeRun(ctx, k, obj, st, history, back, &asked)
 	if asked.Again > 0 && (again == 0 || asked.Again < again) {
 		again = asked.Again
 	}
