@@ -93,7 +93,7 @@ func TestARunNamesADeclaredStrategy(t *testing.T) {
 	}
 }
 
-// A declaration is replaced only if it is the one that the caller has read.
+// A declaration is replaced only if it has not changed since the caller read it.
 func TestADeclarationIsReplacedIfItHasNotChanged(t *testing.T) {
 	ctx, e := t.Context(), declaring(t)
 	changed := func(what string, err error) {

@@ -16,7 +16,7 @@ const (
 // found puts objects on a member.
 func (s *scenario) found(member int, texts ...string) {
 	s.Helper()
-	s.mayWarn("msg=released") // what was there before stays there
+	s.mayWarn("msg=released") // earlier objects stay there
 	for _, text := range texts {
 		for _, obj := range s.objects(text) {
 			if err := s.applyTo(s.member(member), obj); err != nil {

@@ -131,7 +131,7 @@ type screen struct {
 	passed  int
 	// choice is the answer that Enter gives; empty if none is chosen.
 	choice approval.Verdict
-	said    string
+	said   string
 }
 
 type (

@@ -107,7 +107,7 @@ run/store-1: created, stages 1, clusters 3, for the engine that runs on this sto
 	v.shows(cli.ExitDone, "get runs", "store-1", "store")
 }
 
-// What get prints as YAML is applied again, on this store and on another one.
+// The YAML output of get can be applied, on the same and on another store.
 func TestGetPrintsDocumentsThatAreAppliedAgain(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strategyFile+"---\n"+overrideFile+"---\n"+runFile))
@@ -236,7 +236,7 @@ func TestAFileStartsARunAndDoesNotChangeIt(t *testing.T) {
 	v.shows(cli.ExitDone, "get strategies -o name", "strategy/careful")
 }
 
-// delete -f shows what it deletes, and asks an engine to remove the objects of a placement.
+// delete -f lists the deletions, and asks an engine to remove the objects of a placement.
 func TestTheObjectsOfFilesAreDeleted(t *testing.T) {
 	v := newEnv(t)
 	dir := v.write("a.yaml", placementFile+"---\n"+strategyFile+"---\n"+overrideFile+"---\n"+runFile)

@@ -42,7 +42,7 @@ func publishedSchema(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// All documents of the repository are valid by the published schema, and the ones that get prints.
+// All documents of the repository are valid by the published schema, and so is the output of get.
 func TestDocumentsAreValidByThePublishedSchema(t *testing.T) {
 	s, checked := publishedSchema(t), 0
 	for _, root := range []string{"../../examples/files", "../../formats/kubefleet/testdata/tutorial", "internal/demo/tutorial", "testdata"} {
@@ -77,7 +77,7 @@ func TestDocumentsAreValidByThePublishedSchema(t *testing.T) {
 	}
 }
 
-// An editor marks what the reader refuses.
+// An editor marks the mistakes that the reader refuses.
 func TestThePublishedSchemaRefusesMistakes(t *testing.T) {
 	s := publishedSchema(t)
 	for _, c := range []struct{ from, to, want string }{

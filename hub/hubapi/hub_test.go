@@ -204,7 +204,7 @@ func (w *hubEnv) completed(c *httpapi.Client, run string, clusters int) fleet.Ru
 	return w.summary(c, run, what, func(r fleet.RunSummary) bool { return r.Completed == clusters })
 }
 
-// summary waits until a run is listed as it is wanted.
+// summary waits until a run is listed with the wanted values.
 func (w *hubEnv) summary(c *httpapi.Client, run, what string, want func(fleet.RunSummary) bool) fleet.RunSummary {
 	w.t.Helper()
 	var got fleet.RunSummary

@@ -14,8 +14,7 @@ const (
 // belonging has the presence of the fields of a cluster in flight that depend on its phase.
 type belonging struct{ until, checks presence }
 
-// belongings is the table of the phases. A Settling cluster that was Soaking keeps the end of its
-// soak while its state is unknown, and one that was Measuring keeps its checks.
+// belongings is the table of the phases. If a cluster was Soaking and becomes Settling because its state is unknown, it keeps the end of its soak; a Measuring cluster keeps its checks.
 func belongings(p stages.ClusterPhase) (b belonging, isPhase bool) {
 	switch p {
 	case stages.Applying:
@@ -45,7 +44,7 @@ func (f *InFlight) Enter(p stages.ClusterPhase) {
 	}
 }
 
-// Wrong returns what contradicts the phase of the cluster; "" if nothing does.
+// Wrong returns the field that contradicts the phase of the cluster, or "".
 func (f *InFlight) Wrong() string {
 	b, isPhase := belongings(f.Phase)
 	switch {

@@ -106,7 +106,7 @@ func (f *flight) cluster() *runstate.InFlight {
 	return c
 }
 
-// phase returns the phase of the cluster, and what it has kept from the phase before.
+// phase returns the phase of the cluster, and the fields from the phase before.
 func (f *flight) phase() string {
 	c := f.cluster()
 	out := c.Phase.String()

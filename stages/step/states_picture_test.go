@@ -73,7 +73,7 @@ func TestThePictureOfStatesHasEveryTransition(t *testing.T) {
 		}
 		return out
 	}
-	// What random runs rarely do: start again while another run is ahead, and start again at once.
+	// Random runs rarely start again while another run is ahead, and start again at once.
 	p := divided(t, nil)
 	r := NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch)
 	for i, does := range []struct {

@@ -72,7 +72,7 @@ func TestTheListOfCommands(t *testing.T) {
 	}
 }
 
-// Read returns the commands of the keys as List does, without those that are gone.
+// Read returns the stored commands of the keys as List does.
 func TestReadReturnsTheCommandsOfItsKeys(t *testing.T) {
 	store := memory.NewStore()
 	for i, id := range []string{"late", "early", "other"} {

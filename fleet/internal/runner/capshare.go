@@ -26,7 +26,7 @@ type capShare struct {
 	// name is the name of the cap, empty if the strategy has none.
 	name string
 	caps *caps.Caps
-	// run, uid and epoch are those of the lease.
+	// run, uid and epoch are the values of the lease.
 	run, uid string
 	epoch    int64
 	cap      stages.Cap

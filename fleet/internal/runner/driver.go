@@ -47,7 +47,7 @@ type driver struct {
 	measures  *measures
 }
 
-// signals are what other goroutines tell a driver.
+// signals are the messages of other goroutines to a driver.
 type signals struct {
 	// wake schedules another turn.
 	wake func()
@@ -71,7 +71,7 @@ type taken struct {
 	placement *record.Placement
 	// began is the time when the save of the lease began.
 	began time.Time
-	// over and wake are those of the driver.
+	// over and wake are the functions of the driver.
 	over, wake func()
 }
 
@@ -279,8 +279,7 @@ func (d *driver) saved(took attempt) {
 	d.input.consumed(took.mark, d.recorder.run())
 }
 
-// act reconciles workers, inquiries and measurements with the run's actions: it starts what is
-// missing, keeps what is wanted and ends the rest.
+// act reconciles workers, inquiries and measurements with the run's actions: it starts missing ones, keeps wanted ones and ends the rest.
 func (d *driver) act(ctx context.Context, actions []stages.Action) {
 	var updates []*stages.Action
 	var requests []*approval.Request

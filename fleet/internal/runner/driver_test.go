@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// A driver acts on what it has saved: while a save fails, no worker starts. A save with an unknown
+// A driver acts only after a save: while saves fail, no worker starts. A save with an unknown
 // outcome that took effect is acted on without another save.
 func TestADriverActsOnWhatItHasSaved(t *testing.T) {
 	for name, c := range map[string]struct {

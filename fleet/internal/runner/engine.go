@@ -46,7 +46,7 @@ type Options struct {
 	Log                            *slog.Logger
 }
 
-// engine holds what all drivers share.
+// engine holds the dependencies that all drivers share.
 type engine struct {
 	Options
 	authorities, metrics *guard.Guard

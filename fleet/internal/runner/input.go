@@ -15,7 +15,7 @@ import (
 // commands that a run remembers.
 const commandsAtOnce = 16
 
-// input collects what no saved step of a run has had yet.
+// input collects the facts that no saved step of a run has had yet.
 type input struct {
 	stages.Input
 	// stored are the records of the commands.
@@ -78,8 +78,8 @@ func (in *input) drops(run *step.Run) (out []backend.Write) {
 	return out
 }
 
-// consumed removes what a saved step had: the marked observations and measurements, and the
-// commands that the run has processed. What came after the step stays, such as a newer calendar.
+// consumed removes the input of a saved step: the marked observations and measurements, and the
+// commands that the run has processed. Later input stays, such as a newer calendar.
 func (in *input) consumed(m mark, run *step.Run) {
 	in.Observations = slices.Clone(in.Observations[m.observations:])
 	in.Measured = slices.Clone(in.Measured[m.measured:])

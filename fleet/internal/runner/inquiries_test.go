@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// asked are inquiries to an authority, with what they store and log.
+// asked are inquiries to an authority, with their commands and log lines.
 type asked struct {
 	*inquiries
 	mu       sync.Mutex

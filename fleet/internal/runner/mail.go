@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// mail is what is known about unread commands of a run. A watch names the records of new commands,
+// mail names the unread commands of a run. A watch names the records of new commands,
 // so that the driver need not list all of them: a Kubernetes API server lets a list wait for up to
 // 100 ms, but not the read of one object. It may be used concurrently.
 type mail struct {
@@ -41,7 +41,7 @@ func (m *mail) isEmpty() bool {
 	return !m.all && len(m.keys) == 0
 }
 
-// take returns what is unread, and forgets it. keys is nil if all is true.
+// take returns the unread keys, and forgets them. keys is nil if all is true.
 func (m *mail) take() (keys []string, all bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

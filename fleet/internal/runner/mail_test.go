@@ -39,8 +39,7 @@ func TestMailNamesUnreadCommands(t *testing.T) {
 	}
 }
 
-// Commands that are read one by one join those that wait for a step, each once, and not those that
-// the run has processed.
+// A command that is read alone joins the commands that wait for a step, once, and only if the run has not processed it.
 func TestACommandIsAddedOnce(t *testing.T) {
 	in, run := newInput(), &step.Run{}
 	run.Form(runstate.Key{}).Seen = []string{"old"}

@@ -82,7 +82,7 @@ func TestTheTurnOfARun(t *testing.T) {
 	}
 }
 
-// A run that is active in the record with which it was taken need not ask in its first turn. From
+// If the record of the placement names a run as active when the run is taken, its first turn asks nothing. From
 // then on it asks.
 func TestTheFirstTurnOfAnActiveRunIsKnown(t *testing.T) {
 	store := memory.NewStore()

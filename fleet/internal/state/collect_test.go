@@ -17,7 +17,7 @@ import (
 
 func rootKey(set snapshot.Set) string { return record.ContentPrefix("p") + set.Digest }
 
-// A collection deletes what nothing refers to: contents of no snapshot, plan or binding, and pages
+// A collection deletes unused records: contents of no snapshot, plan or binding, and pages
 // that the record does not name. Before it deletes anything it raises the generation, so that a
 // writer that has not committed yet stores its data again.
 func TestACollectionDeletesWhatNothingRefersTo(t *testing.T) {

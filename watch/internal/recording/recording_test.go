@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The recorded terminal in the documents shows what slipway watch draws today, as well-formed XML.
+// The recorded terminal in the documents has the frames of slipway watch, as well-formed XML.
 func TestTheRecordedTerminalIsThatOfToday(t *testing.T) {
 	got, err := record()
 	if err != nil {
@@ -28,7 +28,7 @@ func TestTheRecordedTerminalIsThatOfToday(t *testing.T) {
 	}
 }
 
-// A piece of a line keeps its column and its colours; what XML reserves is escaped.
+// A piece of a line keeps its column and its colours; reserved characters are escaped.
 func TestSpansKeepColumnsAndColours(t *testing.T) {
 	got := spans("a \x1b[1;31m<b>\x1b[m  c")
 	want := `<tspan x="0">a</tspan><tspan x="16.8" class="b red">&lt;b&gt;</tspan><tspan x="58.8">c</tspan>`
