@@ -113,7 +113,8 @@ func TestUndeletableCommands(t *testing.T) {
 	})
 }
 
-// A driver lists the commands of a run once. Later it reads new commands, by the reports of a watch.
+// A driver lists the commands of a run once. Later it reads new commands, by the reports of a
+// watch.
 func TestACommandThatAWatchReportsIsReadAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 1)

@@ -71,10 +71,10 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 //
 // The run matches if the placement, the strategy and the owner are the same, and also the index and
 // the digest of the plan if spec has them. A strategy that consists of its name is the same if the
-// run has a strategy of this name, even if its declaration has changed since. Otherwise the error says how they differ, and matches
-// [backend.ErrConflict]. A spec without an index accepts the snapshot that the run was created
-// with, even if the source has changed since: give a run a name that identifies the change, such as
-// web-v1.4.2, or name the index.
+// run has a strategy of this name, even if its declaration has changed since. Otherwise the error
+// says how they differ, and matches [backend.ErrConflict]. A spec without an index accepts the
+// snapshot that the run was created with, even if the source has changed since: give a run a name
+// that identifies the change, such as web-v1.4.2, or name the index.
 func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
 	s, err := e.Run(spec.Name).Status(ctx)
 	if err == nil && spec.namesStrategy() && s.Plan.Strategy.Name == spec.Strategy.Name {

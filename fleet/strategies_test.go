@@ -119,8 +119,8 @@ func TestADeclarationIsReplacedIfItHasNotChanged(t *testing.T) {
 	changed("an older strategy", e.ReplaceStrategy(ctx, &one, careful("three")))
 }
 
-// A host calls EnsureRun again with the name of a strategy, and gets its run, whatever has become of
-// the declaration.
+// A host calls EnsureRun again with the name of a strategy, and gets its run, whatever has become
+// of the declaration.
 func TestEnsureRunByTheNameOfAStrategy(t *testing.T) {
 	ctx, e := t.Context(), declaring(t)
 	done(t, e.PutPlacement(ctx, webKeeping(3)))

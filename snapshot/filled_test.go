@@ -172,7 +172,9 @@ func TestOmissionsAreBounded(t *testing.T) {
 	}
 }
 
-// If the rules exclude kinds that a Namespace may have, the omissions say so, although a source need not read such objects. Objects that it reads are counted. A selector without a Namespace brings none.
+// If the rules exclude kinds that a Namespace may have, the omissions say so, although a source
+// need not read such objects. Objects that it reads are counted. A selector without a Namespace
+// brings none.
 func TestExcludedKindsOfANamespaceAreTold(t *testing.T) {
 	hub := objects{object("v1", "Namespace", "", "ns"), object("v1", "ConfigMap", "ns", "c")}
 	secret, node := snapshot.GroupKind{Kind: "Secret"}, snapshot.GroupKind{Kind: "Node"}

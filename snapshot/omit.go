@@ -50,8 +50,8 @@ type Omission struct {
 	Reason OmissionReason `json:"reason"`
 	// Field is the path of the field, for example spec.replicas; empty for whole objects.
 	Field string `json:"field,omitempty"`
-	// Count is 0 for a kind that a Namespace may have and that the rules exclude, if its source reads
-	// no such objects. The kind * stands for all that [Rules].Only does not name.
+	// Count is 0 for a kind that a Namespace may have and that the rules exclude, if its source
+	// reads no such objects. The kind * stands for all that [Rules].Only does not name.
 	Count int `json:"count"`
 	// Names are the first names of the objects, ascending, at most MaxOmitted.
 	Names []string `json:"names,omitempty"`

@@ -270,9 +270,9 @@ func (s *screen) key(key string) tea.Cmd {
 // nothingOpen is displayed until a request opens.
 const nothingOpen = "nothing waits for an approval"
 
-// reply handles a key for the displayed request. An answer counts after Enter, so that neither a key
-// nor a pasted word by mistake answers. After leaving the request open, the next key shows the next
-// one.
+// reply handles a key for the displayed request. An answer counts after Enter, so that neither a
+// key nor a pasted word by mistake answers. After leaving the request open, the next key shows the
+// next one.
 func (s *screen) reply(key string) tea.Cmd {
 	chosen := s.choice
 	s.choice = ""

@@ -23,7 +23,8 @@ import (
 )
 
 // A host that rolls out as the README and examples/embed do, and then closes the store, gets no
-// warning: neither after a run that it followed to the end nor after it stopped in the middle of one.
+// warning: neither after a run that it followed to the end nor after it stopped in the middle of
+// one.
 func TestANormalEndLogsNothing(t *testing.T) {
 	for name, wait := range map[string]time.Duration{"after the run": 0, "during the run": time.Hour} {
 		t.Run(name, func(t *testing.T) {

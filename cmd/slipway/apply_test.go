@@ -169,8 +169,8 @@ func TestAllProblemsOfFilesAreShown(t *testing.T) {
 	v.shows(cli.ExitUsage, "diff shop -f x", "-f: leave PLACEMENT, --strategy, --index and --cluster out")
 }
 
-// The engine checks a dry run like an apply, and nothing changes. diff shows the same changes by the
-// fields of the documents.
+// The engine checks a dry run like an apply, and nothing changes. diff shows the same changes by
+// the fields of the documents.
 func TestADryRunAndADiffChangeNothing(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strategyFile))
@@ -308,7 +308,8 @@ func TestADeletionStopsBeforeARunThatRefuses(t *testing.T) {
 	v.shows(cli.ExitDone, "delete --force --dry-run -f "+dir, "run/shop-2: deleted (dry run)")
 }
 
-// carried returns the output and the errors of changes of which some fail, and the ones that were done.
+// carried returns the output and the errors of changes of which some fail, and the ones that were
+// done.
 func carried(changes []declare.Change, inOrder bool, failing ...string) (done []string, out string, err error) {
 	var buf bytes.Buffer
 	o := &options{Options: cli.Options{IOStreams: genericiooptions.IOStreams{Out: &buf}}}
@@ -359,8 +360,8 @@ func TestNothingIsDeletedAfterAFailure(t *testing.T) {
 	}
 }
 
-// The documents of placements that share an override are applied again, together and one by one, and
-// change nothing. A document of a strategy with more fields than documents have says so.
+// The documents of placements that share an override are applied again, together and one by one,
+// and change nothing. A document of a strategy with more fields than documents have says so.
 func TestDocumentsOfSharedOverridesAndRicherStrategiesChangeNothing(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strings.Replace(placementFile, "name: store", "name: api", 1)+"---\n"+

@@ -59,7 +59,8 @@ func main() {
 	}
 }
 
-// install installs the CRDs, the admission policies, and an account with the least that a hub needs.
+// install installs the CRDs, the admission policies, and an account with the least that a hub
+// needs.
 func install(ctx context.Context, config *rest.Config) error {
 	return manifests.Install(ctx, config, manifests.Options{Hub: &manifests.HubOptions{Namespace: hub.DefaultNamespace}})
 }

@@ -1,8 +1,8 @@
 // Package errdef defines the error of an engine, with the operation, the noun and the cause.
 //
 // A program tells the causes apart by errors.Is with [ErrNotFound], [ErrDeleting],
-// [ErrPlanChanged] and [ErrChanged] of this package and with the kinds of package backend, and never by a text. It
-// gets the noun by errors.As with an [*Error].
+// [ErrPlanChanged] and [ErrChanged] of this package and with the kinds of package backend, and
+// never by a text. It gets the noun by errors.As with an [*Error].
 //
 // Neighbours: the methods of fleet.Engine return these errors, fleet/httpapi answers with them.
 package errdef

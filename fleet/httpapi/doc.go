@@ -62,9 +62,9 @@
 // PUT declares a placement or a strategy, or replaces its declaration. The header If-Match is a
 // precondition: it has the version of the declaration that the request replaces. The answers to GET
 // have it as version, and as ETag if they are about one declaration. If-None-Match: * means that
-// there must be no declaration yet. If the precondition does not hold, the answer is 412 and nothing
-// changes. With the parameter dryRun=true the request is checked and nothing changes. Runs and
-// previews accept a strategy that consists of the name of a declared one.
+// there must be no declaration yet. If the precondition does not hold, the answer is 412 and
+// nothing changes. With the parameter dryRun=true the request is checked and nothing changes. Runs
+// and previews accept a strategy that consists of the name of a declared one.
 //
 // # Lists and histories
 //

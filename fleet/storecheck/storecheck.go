@@ -23,10 +23,10 @@ type Problem struct {
 }
 
 // Check reads all records that an engine reads: placements with their snapshots, content, overrides
-// and bindings, runs with their plans and events, strategies and caps. It returns one problem for each
-// unreadable record, in the order of the keys, and writes nothing. Events that are no longer kept
-// are not missing. If it returns an error, from the store or from ctx, the result says nothing
-// about the store.
+// and bindings, runs with their plans and events, strategies and caps. It returns one problem for
+// each unreadable record, in the order of the keys, and writes nothing. Events that are no longer
+// kept are not missing. If it returns an error, from the store or from ctx, the result says
+// nothing about the store.
 //
 // It may be called while engines run; it omits records that are deleted during the check. It reads
 // each record once.

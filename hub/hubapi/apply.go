@@ -52,9 +52,9 @@ func dryRun(dry bool) []string {
 	return nil
 }
 
-// Apply applies an object of any kind on the server, with the rights of the caller. An unknown field
-// is an error. An object without a namespace is in the served namespace, or in default, if its kind
-// has namespaces.
+// Apply applies an object of any kind on the server, with the rights of the caller. An unknown
+// field is an error. An object without a namespace is in the served namespace, or in default, if
+// its kind has namespaces.
 func (h *Hub) Apply(ctx context.Context, u *unstructured.Unstructured, o ApplyOptions) (Applied, error) {
 	u = bare(u)
 	unstructured.RemoveNestedField(u.Object, "status")
@@ -86,7 +86,8 @@ func (h *Hub) Apply(ctx context.Context, u *unstructured.Unstructured, o ApplyOp
 	if !apierrors.IsConflict(err) || o.Force {
 		return out, err
 	}
-	// Another manager may have the same values: a list with defaults of the API server is one field.
+	// Another manager may have the same values: a list with defaults of the API server is one
+	// field.
 	switch same, invalid := patch(true, true); {
 	case invalid != nil:
 		return Applied{}, invalid // the conflict is not the only problem

@@ -37,7 +37,8 @@ func (l *Logged) Logger() *slog.Logger {
 // Write adds the warnings and errors among the lines of p.
 func (l *Logged) Write(p []byte) (int, error) {
 	for line := range strings.Lines(string(p)) {
-		// client-go writes the warnings of an API server from warnings.go, if a hub has a process of its own
+		// client-go writes the warnings of an API server from warnings.go, if a hub has a process
+		// of its own
 		if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") || strings.Contains(line, " warnings.go:") {
 			l.mu.Lock()
 			l.told = append(l.told, strings.TrimSuffix(line, "\n"))
@@ -54,8 +55,8 @@ func (l *Logged) May(texts ...string) {
 	l.may = append(l.may, texts)
 }
 
-// excused returns the warnings about a request that was cut by a busy machine, the end of a hub or a
-// fault of a test, and about a race with another engine. A request that an API server refused is
+// excused returns the warnings about a request that was cut by a busy machine, the end of a hub or
+// a fault of a test, and about a race with another engine. A request that an API server refused is
 // not excused.
 func excused() [][]string {
 	return [][]string{

@@ -14,7 +14,8 @@ const (
 // belonging has the presence of the fields of a cluster in flight that depend on its phase.
 type belonging struct{ until, checks presence }
 
-// belongings is the table of the phases. If a cluster was Soaking and becomes Settling because its state is unknown, it keeps the end of its soak; a Measuring cluster keeps its checks.
+// belongings is the table of the phases. If a cluster was Soaking and becomes Settling because its
+// state is unknown, it keeps the end of its soak; a Measuring cluster keeps its checks.
 func belongings(p stages.ClusterPhase) (b belonging, isPhase bool) {
 	switch p {
 	case stages.Applying:

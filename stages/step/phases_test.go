@@ -78,8 +78,8 @@ func newFlight(t *testing.T) *flight {
 	return f
 }
 
-// observe steps with observations, each described by a word of the scripts; soaked lets the soak end
-// instead.
+// observe steps with observations, each described by a word of the scripts; soaked lets the soak
+// end instead.
 func (f *flight) observe(words ...string) *flight {
 	f.t.Helper()
 	for _, word := range words {

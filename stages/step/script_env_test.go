@@ -143,7 +143,8 @@ func (w *scriptEnv) setStrategy(input string) string {
 	return ""
 }
 
-// makePlan makes a plan from index=, default=, remove=a,b, unproven=a,b, and cluster=revision pairs.
+// makePlan makes a plan from index=, default=, remove=a,b, unproven=a,b, and cluster=revision
+// pairs.
 func (w *scriptEnv) makePlan(a scriptArgs) string {
 	index, _ := strconv.Atoi(a.get("index", "0"))
 	rev := a.get("default", fmt.Sprintf("r%d", index))

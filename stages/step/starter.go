@@ -18,8 +18,8 @@ type starter struct {
 	capEnds stages.Instant
 }
 
-// fill starts clusters while every cap allows, one from each group in turn. It keeps a slot for each
-// unproven cluster of a group that is still to come.
+// fill starts clusters while every cap allows, one from each group in turn. It keeps a slot for
+// each unproven cluster of a group that is still to come.
 func (s *starter) fill(st *stages.PlannedStage, run *runstate.StageRun) {
 	room, own := s.room(st, run)
 	room = min(room, s.spare())
@@ -111,8 +111,8 @@ func (s *starter) startNext(c cursor) bool {
 	return false
 }
 
-// due returns the index in Waiting of a cluster before the end of c that must be started now, or -1.
-// It looks only at unreached clusters or only at the others.
+// due returns the index in Waiting of a cluster before the end of c that must be started now, or
+// -1. It looks only at unreached clusters or only at the others.
 func (s *starter) due(c cursor, unreached bool) int {
 	load := s.load()
 	for i := range s.r.form.Waiting {

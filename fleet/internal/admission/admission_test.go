@@ -176,8 +176,8 @@ func TestACrashWhileARunIsCreated(t *testing.T) {
 	}
 }
 
-// The write of a run's record, or of its admission, may fail although it had an effect. Then the run
-// was created. If it had none, nothing is left of the run.
+// The write of a run's record, or of its admission, may fail although it had an effect. Then the
+// run was created. If it had none, nothing is left of the run.
 func TestARunThatIsCreatedAfterAll(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault     faulty.Fault
@@ -299,8 +299,8 @@ func TestDeleteRun(t *testing.T) {
 	}
 }
 
-// A deletion that was interrupted after any write is completed by the next one. A run that was never
-// there is not found.
+// A deletion that was interrupted after any write is completed by the next one. A run that was
+// never there is not found.
 func TestAnInterruptedDeletionIsCompleted(t *testing.T) {
 	for n := 1; ; n++ {
 		store := placed(t)

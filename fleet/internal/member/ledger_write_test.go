@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// A ledger that contradicts itself is not written, because no engine could read it afterwards. The ledger on the member stays, and the next update continues from it.
+// A ledger that contradicts itself is not written, because no engine could read it afterwards. The
+// ledger on the member stays, and the next update continues from it.
 func TestALedgerThatContradictsItselfIsNotWritten(t *testing.T) {
 	fleet := memory.NewFleet(placement.Cluster{Name: "c"})
 	conns := NewConns(fleet, time.Minute)

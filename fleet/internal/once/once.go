@@ -71,8 +71,8 @@ var pruned = map[string][]string{ //nolint:gochecknoglobals // a constant table
 	"velero.io":          {"Backup", "Restore"},
 }
 
-// deleteAfterCompletion is the annotation of a DataVolume of KubeVirt that is deleted once its claim
-// is filled.
+// deleteAfterCompletion is the annotation of a DataVolume of KubeVirt that is deleted once its
+// claim is filled.
 const deleteAfterCompletion = "cdi.kubevirt.io/storage.deleteAfterCompletion"
 
 // expires reports whether a spec says that the object is deleted some time after it ended.

@@ -279,7 +279,8 @@ func (d *driver) saved(took attempt) {
 	d.input.consumed(took.mark, d.recorder.run())
 }
 
-// act reconciles workers, inquiries and measurements with the run's actions: it starts missing ones, keeps wanted ones and ends the rest.
+// act reconciles workers, inquiries and measurements with the run's actions: it starts missing
+// ones, keeps wanted ones and ends the rest.
 func (d *driver) act(ctx context.Context, actions []stages.Action) {
 	var updates []*stages.Action
 	var requests []*approval.Request

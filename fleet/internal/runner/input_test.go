@@ -67,8 +67,8 @@ func stored(ids ...string) (cs []stages.Command, all []commands.Stored) {
 	return cs, all
 }
 
-// A command stays in the input, and in the store, until a saved run has processed it. A command that
-// cannot be read is deleted.
+// A command stays in the input, and in the store, until a saved run has processed it. A command
+// that cannot be read is deleted.
 func TestACommandStaysUntilItIsProcessed(t *testing.T) {
 	in, run := newInput(), &step.Run{}
 	run.Form(runstate.Key{}).Seen = []string{"old"}

@@ -39,7 +39,8 @@ func TestMailNamesUnreadCommands(t *testing.T) {
 	}
 }
 
-// A command that is read alone joins the commands that wait for a step, once, and only if the run has not processed it.
+// A command that is read alone joins the commands that wait for a step, once, and only if the run
+// has not processed it.
 func TestACommandIsAddedOnce(t *testing.T) {
 	in, run := newInput(), &step.Run{}
 	run.Form(runstate.Key{}).Seen = []string{"old"}

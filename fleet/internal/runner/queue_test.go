@@ -51,8 +51,8 @@ func TestARunAsksForItsTurn(t *testing.T) {
 	}
 }
 
-// The answer to a run is the run ahead of it or the run that supersedes it. If its turn has come and
-// it was taken at an older epoch, it must be taken again.
+// The answer to a run is the run ahead of it or the run that supersedes it. If its turn has come
+// and it was taken at an older epoch, it must be taken again.
 func TestTheTurnOfARun(t *testing.T) {
 	for name, c := range map[string]struct {
 		turn      lifecycle.Turn
@@ -82,8 +82,8 @@ func TestTheTurnOfARun(t *testing.T) {
 	}
 }
 
-// If the record of the placement names a run as active when the run is taken, its first turn asks nothing. From
-// then on it asks.
+// If the record of the placement names a run as active when the run is taken, its first turn asks
+// nothing. From then on it asks.
 func TestTheFirstTurnOfAnActiveRunIsKnown(t *testing.T) {
 	store := memory.NewStore()
 	rr, plan, _, _ := started(t, store, "")

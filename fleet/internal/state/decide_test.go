@@ -113,8 +113,8 @@ func TestAPlacementInMemory(t *testing.T) {
 	}
 }
 
-// The record of a run is missing, damaged, or under the wrong name. The revision of a damaged record
-// is known, so that it can be deleted.
+// The record of a run is missing, damaged, or under the wrong name. The revision of a damaged
+// record is known, so that it can be deleted.
 func TestTheRecordOfARun(t *testing.T) {
 	k := on(t, memory.NewStore())
 	rr, _ := k.recorded("r", k.planned("x"))

@@ -14,7 +14,8 @@ import (
 )
 
 // A lease is free when it has ended, or when its record did not change for a lease duration plus
-// skew, whatever time it contains. It is not free within a lease duration of a change that was seen.
+// skew, whatever time it contains. It is not free within a lease duration of a change that was
+// seen.
 func TestFreeFrom(t *testing.T) {
 	const length, skew = 15 * time.Second, time.Second
 	since := time.Unix(1000, 0)

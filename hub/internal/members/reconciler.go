@@ -66,8 +66,8 @@ const (
 	mostAway = 48
 	// awayAgain is the time before a member is retried that found no place in away.
 	awayAgain = 5 * time.Second
-	// inventoryLag is the time in which the inventory may lack a new member, because its watch may lag
-	// behind the watch of the hub. inventoryPause is the time between two looks.
+	// inventoryLag is the time in which the inventory may lack a new member, because its watch may
+	// lag behind the watch of the hub. inventoryPause is the time between two looks.
 	inventoryLag, inventoryPause = 10 * time.Second, 100 * time.Millisecond
 	// memberTimeout is the time limit for an answer of a member, and again for its measurement.
 	memberTimeout = 10 * time.Second
@@ -82,8 +82,8 @@ func New(r *Reconciler) *Reconciler {
 	return r
 }
 
-// isLag reports whether err is that the inventory lacks a member of this age, which is no problem if
-// the member is new.
+// isLag reports whether err is that the inventory lacks a member of this age, which is no problem
+// if the member is new.
 func isLag(err error, age time.Duration) bool {
 	return errors.Is(err, backend.ErrNotFound) && age < inventoryLag
 }

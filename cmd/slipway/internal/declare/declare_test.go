@@ -191,7 +191,8 @@ func TestDeleteOfARunningRun(t *testing.T) {
 	}
 }
 
-// Neither an override of all placements nor its deletion changes a placement that a program owns or that is being deleted. An override that names one is a problem.
+// Neither an override of all placements nor its deletion changes a placement that a program owns
+// or that is being deleted. An override that names one is a problem.
 func TestOverridesLeaveOtherPlacementsAlone(t *testing.T) {
 	have := stateOf(t, placed("a", "")+placed("b", "")+placed("c", "")+changing("old", "1", ""), "", false)
 	owned := have.Placements["a"]

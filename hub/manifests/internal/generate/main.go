@@ -1,6 +1,6 @@
 // The program generate writes the CustomResourceDefinitions of package manifests,
-// hub/manifests/crds, from the definitions that controller-gen made of the types below api, and from
-// them the JSON Schema of the documents that people write, api/schema/slipway.json:
+// hub/manifests/crds, from the definitions that controller-gen made of the types below api, and
+// from them the JSON Schema of the documents that people write, api/schema/slipway.json:
 //
 //	go run ./hub/manifests/internal/generate DIRECTORY
 //
