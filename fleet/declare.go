@@ -38,8 +38,8 @@ func (e *Engine) ReplacePlacement(ctx context.Context, was *Placement, p Placeme
 	})
 }
 
-// CheckPlacement reports the problems for which PutPlacement would refuse a placement, except for
-// its owner. It reads nothing.
+// CheckPlacement returns the error with which PutPlacement would refuse a placement. It does not
+// check the owner. It reads nothing.
 func (e *Engine) CheckPlacement(p Placement) error {
 	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.planner.Bans(p.Namespace)
 	errs = append(errs, placement.Forbidden(p.Overrides, e.cfg.Restrictions, overrides)...)

@@ -29,6 +29,9 @@
 // [Engine.EnsureRun] with a name that identifies the change. EnsureRun creates the run, or returns
 // the run that exists. The example of EnsureRun is such a host.
 //
+// If people declare strategies by themselves, for example by files with slipway apply, the host
+// keeps them with [Engine.PutStrategy], and a run names one.
+//
 // To show the progress of one run, the host reads [RunHandle.Follow], whose events end with the run
 // and its rollback. [PlacementHandle.Follow] covers all runs of a placement: without a cursor it
 // yields the events of every run that is kept, and it never ends. A host with side effects that

@@ -74,8 +74,8 @@ type StageForecast struct {
 	Ends   time.Time `json:"ends,omitzero"`
 }
 
-// forecastsKept is the maximum number of runs whose forecasts an engine remembers: those that are
-// watched at the same time.
+// forecastsKept is the maximum number of runs whose forecasts an engine remembers. It covers the
+// runs that people watch at the same time.
 const forecastsKept = 16
 
 // forecastKey identifies the forecasts of a run.

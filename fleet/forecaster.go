@@ -78,8 +78,8 @@ func (h RunHandle) Forecast(ctx context.Context, a Assumptions) (Forecast, error
 	return f, nil
 }
 
-// forecast reads what is new of the run. It returns the last forecast if that is still valid, and
-// otherwise a new one.
+// forecast reads the new events of the run. It returns the last forecast if that is still valid,
+// and otherwise a new one.
 func (h RunHandle) forecast(ctx context.Context, m *forecastMemory, a Assumptions) (Forecast, error) {
 	past, err := h.History(ctx, m.next)
 	if err != nil || past.UID != m.uid {

@@ -55,7 +55,8 @@ func (e *Engine) ReplaceStrategy(ctx context.Context, was *stages.Strategy, s st
 	return err
 }
 
-// ValidateStrategy reports every problem for which [Engine.PutStrategy] refuses a strategy.
+// ValidateStrategy returns the error with which [Engine.PutStrategy] refuses a strategy, with
+// every problem.
 func ValidateStrategy(s stages.Strategy) error {
 	errs := problems.Name(field.NewPath("name"), s.Name)
 	return problems.About("strategy "+s.Name, append(errs, problems.Nested(nil, s.Validate())...))

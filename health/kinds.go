@@ -62,8 +62,8 @@ func ruleOf(r *reading) kindRule {
 	return kinds[r.obj.GroupVersionKind().GroupKind().String()]
 }
 
-// pauses are annotations by which people tell the controllers of a group, or of groups that end
-// like it, not to act on an object. With an empty value the annotation alone pauses.
+// pauses are annotations that pause an object for the controllers of a group and of its subgroups.
+// With an empty value the annotation alone pauses.
 var pauses = map[string]struct{ group, value string }{ //nolint:gochecknoglobals // a constant table
 	"autoscaling.keda.sh/paused":          {"keda.sh", "true"},
 	"autoscaling.keda.sh/paused-replicas": {"keda.sh", ""},
@@ -261,8 +261,8 @@ func pausedDeployment(r *reading) *verdict {
 // failedPod: kstatus takes a Pod for current that has ended, whatever it ended with.
 func failedPod(r *reading) *verdict { return r.failedPhase("the Pod has failed") }
 
-// failedVolume: kstatus takes every volume for ready. A released one whose storage could not be
-// deleted or cleaned is Failed, and no claim can have it.
+// failedVolume: kstatus takes every volume for ready. A released volume is Failed if its storage
+// could not be deleted or cleaned, and no claim can use it.
 func failedVolume(r *reading) *verdict { return r.failedPhase("the volume has failed") }
 
 // failedPhase returns a failure that begins with what if the phase is Failed.

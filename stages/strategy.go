@@ -180,7 +180,7 @@ type Group struct {
 	// cluster before the clusters that the other run left are in flight or proven, so that
 	// MaxConcurrency bounds the clusters that both runs together may have made unavailable. A slot
 	// is kept for each of them that cannot be reached, is outside its windows or has a full domain.
-	// A skipped or failed one gives up its slot.
+	// A cluster that is skipped or fails gives up its slot.
 	UnprovenFirst bool `json:"unprovenFirst,omitempty"`
 	// SortKey is the stage's when empty.
 	SortKey string `json:"sortingLabelKey,omitempty"`

@@ -160,8 +160,8 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 	return have, nil
 }
 
-// strategiesOf returns the names of the strategies that documents declare or name. A damaged record
-// of another one is of no concern.
+// strategiesOf returns the names of the strategies that documents declare or name. The damaged
+// record of another strategy does not matter.
 func strategiesOf(docs kubefleet.Documents) map[string]bool {
 	names := map[string]bool{}
 	for _, s := range docs.Strategies {
@@ -173,7 +173,7 @@ func strategiesOf(docs kubefleet.Documents) map[string]bool {
 	return names
 }
 
-// carrying tells how changes are carried out.
+// carrying says how to carry out changes.
 type carrying struct {
 	dry bool
 	// inOrder means that nothing changes any more after a failure.
@@ -374,7 +374,7 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 	}})
 }
 
-// willDelete says what a deletion removes.
+// willDelete returns the announcement of a deletion.
 func willDelete(change *declare.Change, placed fleet.DeleteOptions) string {
 	text := change.Object() + " will be deleted"
 	switch {

@@ -40,8 +40,8 @@ func (o *options) objects(files []string) ([]manifest.Object, error) {
 }
 
 // applyToHub applies objects on a hub, if the API server accepts all of them in a dry run. An
-// object whose namespace or kind does not exist yet may need another one of the files, so that it
-// is only checked when it is applied.
+// object whose namespace or kind does not exist yet may need another file, so the hub checks it
+// when it is applied.
 func (o *options) applyToHub(ctx context.Context, c call, files []string, how hubapi.ApplyOptions) error {
 	changes, all, err := o.previewOnHub(ctx, c, files, how.Force)
 	if err != nil {

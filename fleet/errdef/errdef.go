@@ -26,8 +26,8 @@ var (
 	// ErrPlanChanged: the caller named the digest of a previewed plan, and the run would now have
 	// another plan.
 	ErrPlanChanged = errors.New("the plan has changed")
-	// ErrChanged: the caller named the declaration that it wants to replace, and another one is
-	// there. It matches backend.ErrConflict.
+	// ErrChanged: the declaration has changed since the caller read it. It matches
+	// backend.ErrConflict.
 	ErrChanged = fmt.Errorf("the declaration has changed: %w", backend.ErrConflict)
 )
 
@@ -122,7 +122,7 @@ func PlanChanged(run, want, got string) *Error {
 	}
 }
 
-// Changed returns the error of a declaration that is not the one that the caller wants to replace.
+// Changed returns the error for a declaration that has changed since the caller read it.
 func Changed(kind Kind, name string) *Error {
 	return &Error{Op: Change, Kind: kind, Name: name, Problem: "has changed since it was read", Hint: "read it again", Err: ErrChanged}
 }

@@ -79,7 +79,7 @@ type declaration[T any] struct {
 	open func(was T) error
 }
 
-// wouldPut reports the problems for which a PUT would fail, apart from those of its content.
+// wouldPut returns the error of a PUT whose content is valid.
 func (d *declaration[T]) wouldPut() error {
 	if d.open == nil {
 		return nil
@@ -189,8 +189,8 @@ func strategies(c *call) (out []DeclaredStrategy, err error) {
 
 // Declaring are the options of a request that declares something.
 type Declaring struct {
-	// Version is the version of the declaration that the request replaces; if another one is there,
-	// the error matches errdef.ErrChanged. Empty means any.
+	// Version is the version of the declaration that the request replaces. If the declaration has
+	// another version, the error matches errdef.ErrChanged. Empty means any.
 	Version string
 	// New means that there must be no declaration yet, instead of one of Version.
 	New bool

@@ -26,7 +26,7 @@ type Applied struct {
 	Before, After *unstructured.Unstructured
 }
 
-// Unchanged reports whether the object was there as it was applied.
+// Unchanged reports whether the apply changed nothing.
 func (a Applied) Unchanged() bool {
 	if a.Before == nil {
 		return false

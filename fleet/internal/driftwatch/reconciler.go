@@ -194,7 +194,7 @@ type placementWatch struct {
 	// concern and inventory identify the state that the clusters were last compared for.
 	concern   string
 	inventory int
-	// kept are the clusters whose recorded drift was kept when that of all others was deleted. The
+	// kept are the clusters for which the last deletion of recorded drift kept the records. The
 	// records are not listed again for the same clusters, because an API server lets a list wait.
 	kept map[string]bool
 

@@ -34,8 +34,8 @@ const (
 // Expiring, and so is an object of another kind that has such a field at the top of its spec. Kinds
 // that a controller or a pruner deletes by its own configuration are Expiring without a field: runs
 // of Tekton and of Argo Workflows, backups and restores of Velero, migrations and exports of
-// KubeVirt. A request of a certificate is deleted too, but also if nobody has approved it, and is
-// Once therefore.
+// KubeVirt. A CertificateSigningRequest is Once, because its controller deletes it even if nobody
+// has approved it.
 func ClassOf(obj *unstructured.Unstructured) Class {
 	gvk := obj.GroupVersionKind()
 	spec, _ := obj.Object["spec"].(map[string]any)

@@ -44,8 +44,8 @@ func (in *input) setCalendar(c stages.Calendar) {
 	in.calendars++
 }
 
-// setCommands replaces the commands by the stored ones that the run has not processed. It reports
-// whether there are too many for one step.
+// setCommands replaces the commands by the stored commands that the run has not processed. It
+// reports whether there are too many for one step.
 func (in *input) setCommands(cs []stages.Command, stored []commands.Stored, run *step.Run) (more bool) {
 	cs = slices.DeleteFunc(cs, func(c stages.Command) bool { return slices.Contains(run.Form(runstate.Key{}).Seen, c.ID) })
 	if more = len(cs) > commandsAtOnce; more {

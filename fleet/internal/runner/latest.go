@@ -20,7 +20,7 @@ func (l latest[T]) put(value T) {
 	}
 }
 
-// take returns the value that was put last, and whether there is one that was not taken before.
+// take returns the last value, and whether it is new since the last call.
 func (l latest[T]) take() (value T, isNew bool) {
 	select {
 	case value = <-l:

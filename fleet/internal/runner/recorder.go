@@ -190,7 +190,7 @@ func (r *recorder) resolve(ctx context.Context) (*attempt, error) {
 	return &took, nil
 }
 
-// sweep deletes the pages of this engine and earlier ones that are not kept.
+// sweep deletes the unused pages of this engine and of earlier engines.
 func (r *recorder) sweep(ctx context.Context, kept []string) error {
 	return r.pages.Sweep(ctx, r.rec.Lease.Epoch, kept)
 }

@@ -5,8 +5,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// tenure is the time in which an engine drives a run. It has the facts that do not change in that
-// time.
+// tenure identifies the period in which an engine drives a run. It has the facts that do not
+// change in that time.
 type tenure struct {
 	// name is the name of the run, uid its UID.
 	name, uid string

@@ -17,7 +17,7 @@ type Drifts struct {
 	none sync.Map
 }
 
-// Recorded tells that the recorded drift of a placement has changed.
+// Recorded must be called if the recorded drift of a placement has changed.
 func (d *Drifts) Recorded(name string) { d.none.Delete(name) }
 
 // shown returns the drift that read returns for a placement.

@@ -343,8 +343,8 @@ func (p *planner) strategies() {
 	}
 }
 
-// InDocument returns a strategy as it is read from its document, and the fields that the document
-// does not have. A strategy that no document can have is returned itself, without fields.
+// InDocument returns the strategy that its document would declare, and the fields that no document
+// has. A strategy that no document can have is returned itself, without fields.
 func InDocument(s stages.Strategy) (stages.Strategy, []Field) {
 	doc, err := kubefleet.StrategyObject(s)
 	if err != nil {
