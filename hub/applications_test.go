@@ -39,9 +39,11 @@ func newAppEnv(t *testing.T) *appEnv {
 	applications.Lock()
 	t.Cleanup(applications.Unlock)
 	w := &appEnv{newHubEnvOn(t, "applications", 2), filepath.Join(t.TempDir(), "kubeconfig")}
-	if err := manifests.Install(t.Context(), w.server.Config(), manifests.Options{Applications: true, Hub: &manifests.HubOptions{Namespace: w.name + "-hub", User: "the-hub"}}); err != nil {
+	rights := &manifests.HubOptions{Namespace: w.name + "-hub", User: "the-hub"}
+	if err := manifests.Install(t.Context(), w.server.Config(), manifests.Options{Applications: true, Timeout: patience, Hub: rights}); err != nil {
 		t.Fatal(err)
 	}
+	w.awaitRights(rights.User, rights.Namespace)
 	if err := os.WriteFile(w.kubeconfig, w.server.Kubeconfig(), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/kubernetes"
 
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
@@ -160,7 +160,7 @@ spec:
 	})
 }
 
-// grant gives a hub its rights.
+// grant gives a hub its rights, and waits until the API server knows them.
 func (w *hubEnv) grant(o manifests.HubOptions) {
 	w.t.Helper()
 	objects, err := manifests.HubRBAC(o)
@@ -173,20 +173,43 @@ func (w *hubEnv) grant(o manifests.HubOptions) {
 			w.t.Fatal(err)
 		}
 	}
+	w.awaitRights(cmp.Or(o.User, "system:serviceaccount:"+o.Namespace+":slipway-hub"), o.Namespace)
+}
+
+// awaitRights waits until the API server has read the roles of a hub. A hub that starts earlier
+// warns of requests that are forbidden.
+func (w *hubEnv) awaitRights(user, namespace string) {
+	w.t.Helper()
+	w.eventually("the rights of "+user, func() error {
+		return errors.Join(
+			w.needs(user, "list", "cluster.kubernetes-fleet.io", "memberclusters", ""),
+			w.needs(user, "update", "coordination.k8s.io", "leases", namespace),
+		)
+	})
+}
+
+// needs returns an error if a user does not have a right.
+func (w *hubEnv) needs(user, verb, group, resource, namespace string) error {
+	may, err := w.may(user, verb, group, resource, namespace)
+	if err == nil && !may {
+		err = fmt.Errorf("%s may not %s %s", user, verb, resource)
+	}
+	return err
+}
+
+// may reports whether a user has a right.
+func (w *hubEnv) may(user, verb, group, resource, namespace string) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user, ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
+	}}
+	review, err := w.kube.AuthorizationV1().SubjectAccessReviews().Create(context.WithoutCancel(w.t.Context()), review, metav1.CreateOptions{})
+	return err == nil && review.Status.Allowed, err
 }
 
 // mayNot fails if a user has a right.
 func (w *hubEnv) mayNot(user, verb, group, resource, namespace string) {
 	w.t.Helper()
-	client, err := kubernetes.NewForConfig(w.server.ConfigFor(user))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace},
-	}}
-	review, err = client.AuthorizationV1().SelfSubjectAccessReviews().Create(context.WithoutCancel(w.t.Context()), review, metav1.CreateOptions{})
-	if err != nil || review.Status.Allowed {
+	if may, err := w.may(user, verb, group, resource, namespace); err != nil || may {
 		w.t.Errorf("%s may %s %s: %v", user, verb, resource, err)
 	}
 }

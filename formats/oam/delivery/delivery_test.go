@@ -326,3 +326,45 @@ func TestAClientDirectsWorkflowsThroughAnAPI(t *testing.T) {
 		t.Errorf("the run is %s, %v", st.Run.State, err)
 	}
 }
+
+// A restart succeeds if a hub reconciles the application before any of the restart's calls of the
+// store.
+func TestRestartBesideAHub(t *testing.T) {
+	for n, called := 1, true; called; n++ {
+		called = restartWithAHubBefore(t, n)
+	}
+}
+
+// restartWithAHubBefore restarts a terminated workflow in a second process, while a hub reconciles
+// the application before the nth call of the store. It reports whether there was such a call.
+func restartWithAHubBefore(t *testing.T, n int) (called bool) {
+	t.Helper()
+	v := newEnv(t)
+	v.reconcile()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = v.apps.Engine.Start(ctx) }()
+	defer func() { stop(); <-ended }()
+	request := delivery.Request{Namespace: "demo", Name: "demo", Verb: delivery.Terminate, By: approval.Identity{Name: "alice"}}
+	if _, err := v.apps.Do(ctx, request); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.apps.Engine.Run(v.reconcile().Run).Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+	plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+		if c.N == n {
+			called = true
+			v.reconcile()
+		}
+		return faulty.Fault{}
+	})
+	other := *v.apps
+	other.Store = plan.Store(v.store)
+	other.Engine = v.engine(other.Store, v.apps.Inventory.(*memory.Fleet), other.Source)
+	request.Verb = delivery.Restart
+	if got, err := other.Do(ctx, request); err != nil || got != "Successfully restart workflow: demo" {
+		t.Errorf("a hub before call %d: %q, %v", n, got, err)
+	}
+	return called
+}

@@ -143,7 +143,8 @@ func (a *Applications) freeName(ctx context.Context, name string) (string, error
 	}
 }
 
-// ensure makes the run of a release unless it exists, and reports whether it did.
+// ensure makes the run of a release unless it exists, and reports whether it did. If another
+// process makes the run at the same time, both report it.
 func (a *Applications) ensure(ctx context.Context, release oam.Release) (begun bool, err error) {
 	if _, err = a.Engine.Run(release.Run.Name).Status(ctx); !errors.Is(err, backend.ErrNotFound) {
 		return false, err
@@ -152,7 +153,7 @@ func (a *Applications) ensure(ctx context.Context, release oam.Release) (begun b
 		return false, err
 	}
 	if err = a.Engine.PutPlacement(ctx, release.Placement); err == nil {
-		_, err = a.Engine.CreateRun(ctx, release.Run)
+		_, err = a.Engine.EnsureRun(ctx, release.Run)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, backend.ErrConflict) {
 		err = problem{err} // mostly an error of the plan
