@@ -315,6 +315,15 @@ spec:
 		{"terminating-namespace", func(s *scenario) {
 			s.terminating()
 		}, []string{"Namespace.v1 NAME is being deleted"}, "Namespace /NAME ManifestApplyFailed"},
+		{"immutable", func(s *scenario) {
+			const job = `{apiVersion: batch/v1, kind: Job, metadata: {name: job, namespace: NAME}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: IMAGE}]}}}}`
+			s.apply(strings.ReplaceAll(job, "IMAGE", "two"))
+			for _, text := range []string{`{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`, strings.ReplaceAll(job, "IMAGE", "one")} {
+				if err := s.applyTo(s.member(1), s.objects(text)[0]); err != nil {
+					s.Fatal(err)
+				}
+			}
+		}, []string{"Job.v1.batch NAME/job", "spec.template: Invalid value: field is immutable; delete the object there"}, "Job NAME/job ManifestApplyFailed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScenario(t, openVouched, 1)

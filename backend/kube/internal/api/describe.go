@@ -114,11 +114,15 @@ func fieldsOf(status metav1.Status, secret bool) string {
 	if !fixed {
 		return text
 	}
+	if !strings.Contains(text, "immutable") {
+		text += ": the field is immutable"
+	}
 	return cut(text, mostText-len("Invalid: ; "+remake)) + "; " + remake
 }
 
-// remake is the remedy for an immutable field.
-const remake = "the field is immutable: delete the object there, and it is applied anew, or give it another name"
+// remake is the remedy for an immutable field. A deleted object is applied anew. The text is short,
+// because statuses keep only the beginning of an error.
+const remake = "delete the object there, or give it another name"
 
 // isImmutable reports whether a server's message says that a field cannot be changed. Servers have
 // no error type for this.

@@ -125,13 +125,13 @@ func TestAnErrorQuotesNothingOfAnObject(t *testing.T) {
 		}), "data[password]: Invalid value, data[password]: Forbidden, data[password]: Required value, data[password]: Invalid value"},
 		"immutable secret": {"Secret.v1 ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "x", field.ErrorList{
 			field.Invalid(field.NewPath("type"), hidden, "field is immutable"),
-		}), "type: Invalid value: field is immutable; the field is immutable: delete the object there"},
+		}), "type: Invalid value: field is immutable; delete the object there, or give it another name"},
 		"a value of brackets": {"Job.v1.batch ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "Job"}, "x", field.ErrorList{
 			field.Invalid(field.NewPath("spec", "template"), map[string]string{"a": hidden + `}: "` + hidden, hidden + ": {": hidden + "]: " + hidden}, "field is immutable"),
-		}), "Invalid: spec.template: Invalid value: field is immutable; the field is immutable: delete the object there"},
+		}), "Invalid: spec.template: Invalid value: field is immutable; delete the object there, or give it another name"},
 		"a value of a server's own form": {"Deployment.v1.apps ns/x", invalid("FieldValueInvalid", "Invalid value: &LabelSelector{MatchLabels:map[string]string{app: "+hidden+": x,},}: field is immutable"), "spec.x: Invalid value: field is immutable"},
-		"a value without an end":         {"Pod.v1 ns/x", invalid("FieldValueInvalid", "Invalid value: "+hidden+": "+hidden+": field is immutable"), "spec.x: Invalid value; the field is immutable"},
-		"both versions":                  {"Pod.v1 ns/x", invalid("FieldValueForbidden", "Forbidden: pod updates may not change fields other than x\n core.PodSpec{A: "+hidden+"}"), "spec.x: Forbidden: pod updates may not change fields other than x; the field is immutable"},
+		"a value without an end":         {"Pod.v1 ns/x", invalid("FieldValueInvalid", "Invalid value: "+hidden+": "+hidden+": field is immutable"), "spec.x: Invalid value: the field is immutable; delete the object there"},
+		"both versions":                  {"Pod.v1 ns/x", invalid("FieldValueForbidden", "Forbidden: pod updates may not change fields other than x\n core.PodSpec{A: "+hidden+"}"), "spec.x: Forbidden: pod updates may not change fields other than x: the field is immutable; delete the object there"},
 		"a number":                       {"Pod.v1 ns/x", invalid("FieldValueInvalid", "Invalid value: -1: must be greater than or equal to 0"), "spec.x: Invalid value: must be greater than or equal to 0"},
 		"not supported":                  {"Pod.v1 ns/x", invalid("FieldValueNotSupported", `Unsupported value: "`+hidden+`": supported values: "A", "B"`), `spec.x: Unsupported value: supported values: "A", "B"`},
 		"a value in a detail":            {"Pod.v1 ns/x", invalid("FieldValueForbidden", `Forbidden: because of Invalid value: "`+hidden+`"`), "spec.x: Forbidden: because of Invalid value (withheld)"},
