@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/hub/internal/placements"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/stages"
 )
 

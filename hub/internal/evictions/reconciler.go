@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/objects"
 	"github.com/slipway-dev/slipway/hub/internal/placements"
 	"github.com/slipway-dev/slipway/hub/internal/queues"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/stages"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/hub/internal/api"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 )
 
 // bindingsPace is the minimum time between two writes of the bindings of one placement.

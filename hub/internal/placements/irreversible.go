@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 )
 
 // markSnapshots passes the irreversible labels of snapshot objects to the engine, and returns the

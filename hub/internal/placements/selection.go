@@ -5,7 +5,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/placement"
 )
 

@@ -4,7 +4,7 @@ import (
 	"iter"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 )
 
 // gateName identifies an approval of a run.

@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/policies"
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/hub/internal/seals"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"

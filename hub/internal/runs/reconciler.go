@@ -31,7 +31,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/hub/internal/requests"
 	"github.com/slipway-dev/slipway/hub/internal/seals"
-	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/hub/manifests"
-	"github.com/slipway-dev/slipway/hub/status"
 	"github.com/slipway-dev/slipway/stages"
 )
 

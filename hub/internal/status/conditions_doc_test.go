@@ -17,7 +17,7 @@ import (
 // reasonsOfTheAPI returns the constants of package api for types of conditions and for reasons.
 func reasonsOfTheAPI(t *testing.T) (conditions, reasons []string) {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../internal/api/api.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../api/api.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func reasonsOfTheAPI(t *testing.T) (conditions, reasons []string) {
 // explanation for each reason that KubeFleet does not have. The documentation of package hub lists
 // the same reasons as Slipway's own.
 func TestEveryReasonIsInTheTable(t *testing.T) {
-	text, err := os.ReadFile("../../docs/conditions.md")
+	text, err := os.ReadFile("../../../docs/conditions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestEveryReasonIsInTheTable(t *testing.T) {
 // ascending.
 func reasonsOfDoc(t *testing.T) (out []string) {
 	t.Helper()
-	text, err := os.ReadFile("../doc.go")
+	text, err := os.ReadFile("../../doc.go")
 	if err != nil {
 		t.Fatal(err)
 	}
