@@ -71,7 +71,9 @@ func (c cleaning) clean(obj *unstructured.Unstructured) (cleaned *unstructured.U
 	case "batch":
 		cleanBatch(out, id.Kind)
 	case "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io":
-		cleanBundles(out, meta, id.Kind)
+		if path := cleanBundles(out, meta, id.Kind); path != "" {
+			c.omit(id, BoundOnHub, path)
+		}
 	}
 	if !c.carryDefaulted {
 		for _, path := range cleanFilled(out, meta, id, c.scaled[id.object()]) {

@@ -142,33 +142,54 @@ func cleanTokens(out map[string]any, name string) {
 }
 
 // cleanBundles drops the certificates that a controller of the hub injects into an object with
-// one of its annotations, because a controller on each cluster injects the cluster's own.
-func cleanBundles(out, meta map[string]any, kind string) {
+// one of its annotations, because a controller on each cluster injects the cluster's own. It
+// returns the path of what it dropped, "" for nothing.
+func cleanBundles(out, meta map[string]any, kind string) string {
 	annotations, _ := meta["annotations"].(map[string]any)
 	injected := slices.ContainsFunc([]string{
 		"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca",
 		"service.beta.openshift.io/inject-cabundle",
 	}, func(name string) bool { return text(annotations, name) != "" })
 	if !injected {
-		return
+		return ""
 	}
 	switch kind {
 	case "APIService":
-		prune(out, []string{"spec"}, "caBundle")
+		return cleanBundle(out, "spec")
 	case "CustomResourceDefinition":
-		prune(out, []string{"spec", "conversion", "webhook", "clientConfig"}, "caBundle")
+		return cleanBundle(out, "spec", "conversion", "webhook", "clientConfig")
 	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-		hooks, _ := out["webhooks"].([]any)
-		hooks = slices.Clone(hooks)
-		for i, h := range hooks {
-			if hook, ok := h.(map[string]any); ok {
-				hook = maps.Clone(hook)
-				prune(hook, []string{"clientConfig"}, "caBundle")
-				hooks[i] = hook
+		return cleanHooks(out)
+	}
+	return ""
+}
+
+// cleanBundle drops the certificate in the map at path.
+func cleanBundle(out map[string]any, path ...string) string {
+	const bundle = "caBundle"
+	if !hasAny(out, path, []string{bundle}) {
+		return ""
+	}
+	prune(out, path, bundle)
+	return strings.Join(append(path, bundle), ".")
+}
+
+// cleanHooks drops the certificates of all webhooks.
+func cleanHooks(out map[string]any) (path string) {
+	hooks, _ := out["webhooks"].([]any)
+	if len(hooks) == 0 {
+		return ""
+	}
+	hooks = slices.Clone(hooks)
+	for i, h := range hooks {
+		if hook, ok := h.(map[string]any); ok {
+			hook = maps.Clone(hook)
+			if dropped := cleanBundle(hook, "clientConfig"); dropped != "" {
+				path = "webhooks[*]." + dropped
 			}
-		}
-		if len(hooks) > 0 {
-			out["webhooks"] = hooks
+			hooks[i] = hook
 		}
 	}
+	out["webhooks"] = hooks
+	return path
 }

@@ -42,10 +42,12 @@ func withheld(id ID, obj map[string]any) OmissionReason {
 		return Reserved
 	case meta["deletionTimestamp"] != nil:
 		return BeingDeleted
-	case generated(id, obj, meta):
+	case generated(id, meta):
 		return EveryCluster
-	case ownedByWorkload(meta):
+	case ownedByWorkload(meta), alwaysOwned(id) && owned(meta):
 		return OwnedOnHub
+	case isToken(id, obj):
+		return BoundOnHub
 	}
 	return ""
 }
@@ -66,21 +68,37 @@ func neverPlaced(group, kind string) bool {
 }
 
 // generated reports whether the cluster made the object itself.
-func generated(id ID, obj, meta map[string]any) bool {
+func generated(id ID, meta map[string]any) bool {
 	switch id.Group {
 	case "":
-		return generatedCore(id, obj, meta)
-	case "apps":
-		return (id.Kind == "ReplicaSet" || id.Kind == "ControllerRevision") && owned(meta)
-	case "batch":
-		return id.Kind == "Job" && owned(meta)
+		return generatedCore(id, meta)
+	case "apps", "batch":
+		return alwaysOwned(id) && ownedByWorkload(meta)
 	case "discovery.k8s.io":
 		return id.Kind == "EndpointSlice" && managed(meta)
 	}
 	return false
 }
 
-func generatedCore(id ID, obj, meta map[string]any) bool {
+// alwaysOwned reports whether objects of the kind with an owner are always left out, even if the
+// owner is not their controller.
+func alwaysOwned(id ID) bool {
+	switch id.Group {
+	case "apps":
+		return id.Kind == "ReplicaSet" || id.Kind == "ControllerRevision"
+	case "batch":
+		return id.Kind == "Job"
+	}
+	return false
+}
+
+// isToken reports whether the object is a Secret in which a controller of the hub stores the token
+// of a ServiceAccount.
+func isToken(id ID, obj map[string]any) bool {
+	return id.Group == "" && id.Kind == "Secret" && text(obj, "type") == "kubernetes.io/service-account-token"
+}
+
+func generatedCore(id ID, meta map[string]any) bool {
 	switch id.Kind {
 	case "ConfigMap":
 		return id.Name == "kube-root-ca.crt" || isLock(meta)
@@ -89,8 +107,6 @@ func generatedCore(id ID, obj, meta map[string]any) bool {
 		return isController(text(labels, "endpoints.kubernetes.io/managed-by")) || isLock(meta)
 	case "ServiceAccount":
 		return id.Name == "default"
-	case "Secret":
-		return text(obj, "type") == "kubernetes.io/service-account-token"
 	}
 	return false
 }
