@@ -5,76 +5,8 @@ import (
 	"math"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-)
-
-// Term is a requirement on the labels and properties of a cluster; all of them must match. An
-// empty term matches every cluster. Its JSON is a label selector with an optional list of
-// properties.
-type Term struct {
-	// LabelSelector matches every cluster when empty.
-	metav1.LabelSelector
-	// Properties must all hold.
-	Properties []PropertyRequirement `json:"properties,omitempty"`
-}
-
-// PropertyRequirement compares a property of a cluster, on the left, with a value. It fails on a
-// cluster without the property.
-type PropertyRequirement struct {
-	// Name is the name of a property, in the form of a label key.
-	Name     string            `json:"name"`
-	Operator PropertyOperator  `json:"operator"`
-	Value    resource.Quantity `json:"value"`
-}
-
-// PropertyOperator is a comparison. The words are KubeFleet's.
-type PropertyOperator string
-
-// The operators of a [PropertyRequirement].
-const (
-	Gt PropertyOperator = "Gt"
-	Ge PropertyOperator = "Ge"
-	Eq PropertyOperator = "Eq"
-	Ne PropertyOperator = "Ne"
-	Lt PropertyOperator = "Lt"
-	Le PropertyOperator = "Le"
-)
-
-// Preference adds to the affinity of clusters. It has a label selector, a sorter, or both.
-type Preference struct {
-	// Weight is from -100 to 100. A negative weight makes clusters less preferred.
-	Weight int `json:"weight"`
-	// LabelSelector selects the clusters that get the weight; nil selects all.
-	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// Sorter gives clusters a share of the weight by a property. Without a sorter they get all of
-	// it.
-	Sorter *PropertySorter `json:"sorter,omitempty"`
-}
-
-// PropertySorter ranks clusters by a property. The shares of the weight are interpolated linearly
-// between the least and the greatest value in the inventory and rounded to whole points. If all
-// values are equal, each cluster gets the whole weight. A cluster without the property gets
-// nothing.
-type PropertySorter struct {
-	// Name is the name of a property, in the form of a label key.
-	Name string `json:"name"`
-	// Order says whether the greatest or the least value of the property gets the whole weight.
-	// The value at the other end gets none.
-	Order SortOrder `json:"order"`
-}
-
-// SortOrder says which value of a property comes first. The words are
-// KubeFleet's.
-type SortOrder string
-
-// The orders of a [PropertySorter].
-const (
-	// Ascending gives the whole weight to the least value.
-	Ascending SortOrder = "Ascending"
-	// Descending gives the whole weight to the greatest value.
-	Descending SortOrder = "Descending"
 )
 
 // Measures reports whether the clusters that the policy picks, or their scores, depend on

@@ -22,7 +22,7 @@ func (r *Renderer) Cause(c Cluster, obj *unstructured.Unstructured, bad func(*un
 	body, was := s.body, bad(r.objs[i])
 	for _, j := range s.overrides {
 		for _, rule := range active[j].rules {
-			next, err := rule.render(s, body, &c, &verdict{})
+			next, err := rule.render(s.guard, body, &c, &verdict{})
 			if err != nil || next == nil {
 				return cause
 			}

@@ -7,6 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// property returns a property of the cluster. A property that is not measurable counts as
+// missing.
+func (c *Cluster) property(name string) (resource.Quantity, bool) {
+	q, ok := c.Properties[name]
+	return q, ok && measurable(q)
+}
+
 // Equal reports whether c and o have the same content. Quantities are equal if they mean the same
 // number, and the order of taints does not count.
 func (c Cluster) Equal(o Cluster) bool {
@@ -63,4 +70,13 @@ func (c Cluster) Clone() Cluster {
 		c.Properties = properties
 	}
 	return c
+}
+
+// String returns the taint as errors and reasons print it.
+func (t Taint) String() string {
+	s := clip(t.Key)
+	if t.Value != "" {
+		s += "=" + clip(t.Value)
+	}
+	return s + ":" + string(t.Effect)
 }

@@ -8,11 +8,7 @@ import (
 	"unicode/utf8"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utilerrors "k8s.io/apimachinery/pkg/util/errors"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // compiledOverride is a valid override with its selectors and values parsed.
@@ -101,34 +97,10 @@ func compileRule(index int, r Rule) (compiledRule, error) {
 	return c, nil
 }
 
-func compileSelector(s *ClusterSelector) (func(*Cluster) bool, error) {
-	if s == nil {
-		return func(*Cluster) bool { return false }, nil
-	}
-	if len(s.Terms) == 0 {
-		return func(*Cluster) bool { return true }, nil
-	}
-	var selectors []metav1.LabelSelector
-	names := map[string]bool{}
-	for _, t := range s.Terms {
-		if t.LabelSelector != nil {
-			selectors = append(selectors, *t.LabelSelector)
-		}
-		for _, name := range t.ClusterNames {
-			names[name] = true
-		}
-	}
-	match, err := matchAny(selectors)
-	if err != nil || len(names) == 0 {
-		return match, err
-	}
-	return func(c *Cluster) bool { return names[c.Name] || match(c) }, nil
-}
-
 // render returns the JSON of an object after the rule, or nil if the rule leaves the object out.
 // seen records the verdict of the restrictions on each operation.
-func (r *compiledRule) render(s *selectedObject, body []byte, c *Cluster, seen *verdict) ([]byte, error) {
-	if err := s.guard.selected(); err != nil || r.delete {
+func (r *compiledRule) render(g *guard, body []byte, c *Cluster, seen *verdict) ([]byte, error) {
+	if err := g.selected(); err != nil || r.delete {
 		return nil, err
 	}
 	ops, err := r.operations(c)
@@ -231,29 +203,4 @@ func isStringMap(v any) bool {
 		}
 	}
 	return ok || v == nil
-}
-
-func decodeObject(body []byte) (*unstructured.Unstructured, error) {
-	var m map[string]any
-	if err := utiljson.Unmarshal(body, &m); err != nil {
-		return nil, errors.New("the patched object is not JSON")
-	}
-	return &unstructured.Unstructured{Object: m}, nil
-}
-
-// under moves the field errors of err below path.
-func under(path *field.Path, err error) field.ErrorList {
-	var agg utilerrors.Aggregate
-	if !errors.As(err, &agg) {
-		return nil
-	}
-	var list field.ErrorList
-	for _, e := range agg.Errors() {
-		if fe, ok := errors.AsType[*field.Error](e); ok {
-			moved := *fe
-			moved.Field = strings.TrimSuffix(path.String()+"."+fe.Field, ".")
-			list = append(list, &moved)
-		}
-	}
-	return list
 }

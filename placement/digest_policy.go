@@ -2,6 +2,8 @@ package placement
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -72,4 +74,16 @@ func (t Term) sorted() Term {
 func (t Toleration) defaulted() Toleration {
 	t.Operator = cmp.Or(t.Operator, Equal)
 	return t
+}
+
+func hexSum(b []byte) string {
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:])
+}
+
+// defaulted returns the constraint with its defaults in place.
+func (s SpreadConstraint) defaulted() SpreadConstraint {
+	s.MaxSkew = cmp.Or(s.MaxSkew, 1)
+	s.WhenUnsatisfiable = cmp.Or(s.WhenUnsatisfiable, DoNotSchedule)
+	return s
 }

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -72,6 +73,26 @@ func (g *guard) check(obj *unstructured.Unstructured) error {
 		}
 	}
 	return nil
+}
+
+// ForbiddenChange returns the first restriction that overrides violated when they turned before
+// into after, nil if there is none. It checks objects that were rendered under other
+// restrictions. A nil after is an object that the overrides left out. The restrictions must be
+// valid; before and after are not changed.
+func ForbiddenChange(before, after *unstructured.Unstructured, restrictions []Restriction) error {
+	body, err := json.Marshal(before.Object)
+	if err != nil {
+		return errors.New("the object has no JSON form")
+	}
+	gvk := before.GroupVersionKind()
+	g, err := newGuard(restrictions, gvk.Group, gvk.Kind, body)
+	if err == nil {
+		err = g.selected()
+	}
+	if err != nil || after == nil {
+		return err
+	}
+	return g.check(after)
 }
 
 // verdict is the state of a guard while overrides are applied to an object.

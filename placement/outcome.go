@@ -2,8 +2,8 @@ package placement
 
 import (
 	"strconv"
-	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -40,23 +40,71 @@ func (o *compiledOverride) activeFor(c *Cluster) activeRules {
 	return a
 }
 
+// activeRule is a rule that selects a cluster.
+type activeRule struct {
+	*compiledRule
+	steps []step
+	state stepsState
+}
+
+// stepsState says whether the steps of a rule on a cluster were computed.
+type stepsState int
+
+const (
+	stepsUnknown stepsState = iota
+	stepsKnown
+	stepsNone // the rule is left to json-patch
+)
+
+// stepsFor returns the rule's operations on the cluster, the same for all objects.
+func (r *activeRule) stepsFor(c *Cluster) ([]step, bool) {
+	if r.state == stepsUnknown {
+		r.state = stepsNone
+		if steps, ok := r.compiledRule.steps(c); ok {
+			r.steps, r.state = steps, stepsKnown
+		}
+	}
+	return r.steps, r.state == stepsKnown
+}
+
+// steps returns the rule's operations for a cluster. It returns false if json-patch must apply
+// them, or if a value cannot be rendered for the cluster.
+func (r *compiledRule) steps(c *Cluster) ([]step, bool) {
+	if !r.plain {
+		return nil, false
+	}
+	steps := make([]step, len(r.ops))
+	for i, op := range r.ops {
+		steps[i] = op.step
+		if op.value.tree == nil {
+			continue
+		}
+		var ok bool
+		if steps[i].value, ok = op.value.decoded(op.step.value, c); !ok {
+			return nil, false
+		}
+	}
+	return steps, true
+}
+
+// decoded returns the value for a cluster; doc is its decoded form with variables.
+func (v value) decoded(doc any, c *Cluster) (any, bool) {
+	text := true
+	out, err := mapStrings(doc, func(s string) (string, error) {
+		return substitute(s, func(variable string) (string, error) {
+			is, err := lookup(variable, c)
+			text = text && utf8.ValidString(is)
+			return is, err
+		})
+	})
+	return out, err == nil && text
+}
+
 // outcome identifies the result of rendering an object: the index of the object and the active
 // rules of the overrides that select it.
 type outcome struct {
 	object int
 	active string
-}
-
-// outcome returns the outcome for the object at an index, and whether other clusters can share it.
-func (s *selectedObject) outcome(object int, active []activeRules) (outcome, bool) {
-	all := make([]string, len(s.overrides))
-	for n, j := range s.overrides {
-		if !active[j].sharable {
-			return outcome{}, false
-		}
-		all[n] = active[j].outcome
-	}
-	return outcome{object, strings.Join(all, "|")}, true
 }
 
 // shared caches rendered objects by outcome; the object is nil if it is left out.

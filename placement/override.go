@@ -1,11 +1,13 @@
 package placement
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Override changes objects, or leaves them out, for the clusters that its rules select. The terms
@@ -25,6 +27,15 @@ type Override struct {
 	Selectors []ObjectSelector `json:"resourceSelectors"`
 	// Rules are applied in order, each to the result of the rule before; 1 to 20.
 	Rules []Rule `json:"overrideRules"`
+}
+
+// String returns the override's name as errors print it: namespace/name, or
+// only the name if it is cluster-wide.
+func (o Override) String() string {
+	if o.Namespace == "" {
+		return o.Name
+	}
+	return o.Namespace + "/" + o.Name
 }
 
 // SelectsObject reports whether the override selects an object, by itself or by its Namespace.
@@ -58,6 +69,15 @@ func (o Override) Clusters() (func(Cluster) bool, error) {
 	}, nil
 }
 
+// sortOverrides returns the overrides in the order in which they apply.
+func sortOverrides(overrides []Override) []Override {
+	sorted := slices.Clone(overrides)
+	slices.SortFunc(sorted, func(a, b Override) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return sorted
+}
+
 // ObjectSelector names one object.
 type ObjectSelector struct {
 	// Group is empty for the core API group.
@@ -66,6 +86,8 @@ type ObjectSelector struct {
 	Kind    string `json:"kind"`
 	Name    string `json:"name"`
 }
+
+func (s ObjectSelector) isNamespace() bool { return s.Group == "" && s.Kind == "Namespace" }
 
 // RuleType says how a [Rule] affects the objects.
 type RuleType string
@@ -101,6 +123,46 @@ type ClusterTerm struct {
 	// ClusterNames are the selected clusters if LabelSelector is nil, each at most once. KubeFleet
 	// has no such field.
 	ClusterNames []string `json:"clusterNames,omitempty"`
+}
+
+func compileSelector(s *ClusterSelector) (func(*Cluster) bool, error) {
+	if s == nil {
+		return func(*Cluster) bool { return false }, nil
+	}
+	if len(s.Terms) == 0 {
+		return func(*Cluster) bool { return true }, nil
+	}
+	var selectors []metav1.LabelSelector
+	names := map[string]bool{}
+	for _, t := range s.Terms {
+		if t.LabelSelector != nil {
+			selectors = append(selectors, *t.LabelSelector)
+		}
+		for _, name := range t.ClusterNames {
+			names[name] = true
+		}
+	}
+	match, err := matchAny(selectors)
+	if err != nil || len(names) == 0 {
+		return match, err
+	}
+	return func(c *Cluster) bool { return names[c.Name] || match(c) }, nil
+}
+
+// matchAny compiles selectors to a function that reports whether a cluster
+// matches at least one of them.
+func matchAny(selectors []metav1.LabelSelector) (func(*Cluster) bool, error) {
+	compiled := make([]labels.Selector, len(selectors))
+	for i := range selectors {
+		s, err := metav1.LabelSelectorAsSelector(&selectors[i])
+		if err != nil {
+			return nil, fmt.Errorf("label selector %d: %w", i, err)
+		}
+		compiled[i] = s
+	}
+	return func(c *Cluster) bool {
+		return slices.ContainsFunc(compiled, func(s labels.Selector) bool { return s.Matches(labels.Set(c.Labels)) })
+	}, nil
 }
 
 // PatchOp is the operation of a [Patch].

@@ -13,6 +13,7 @@ package placement
 
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Cluster is a member of the fleet as the inventory reports it.
@@ -41,6 +42,21 @@ type Cluster struct {
 	// for 5 minutes". Empty means that it is healthy. Objects that are placed there stay.
 	Unhealthy string `json:"unhealthy,omitempty"`
 }
+
+// Taint keeps policies that do not tolerate it away from a cluster.
+type Taint struct {
+	// Key has the form of a label key.
+	Key   string `json:"key"`
+	Value string `json:"value,omitempty"`
+	// Effect is NoSchedule; a taint with another effect is ignored.
+	Effect TaintEffect `json:"effect"`
+}
+
+// TaintEffect is the effect of a taint. The term is Kubernetes'.
+type TaintEffect string
+
+// NoSchedule keeps new placements away and does not affect existing ones.
+const NoSchedule TaintEffect = "NoSchedule"
 
 // Type says how a [Policy] picks clusters. The terms are KubeFleet's.
 type Type string
@@ -77,6 +93,122 @@ type Policy struct {
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
+// Term is a requirement on the labels and properties of a cluster; all of them must match. An
+// empty term matches every cluster. Its JSON is a label selector with an optional list of
+// properties.
+type Term struct {
+	// LabelSelector matches every cluster when empty.
+	metav1.LabelSelector
+	// Properties must all hold.
+	Properties []PropertyRequirement `json:"properties,omitempty"`
+}
+
+// PropertyRequirement compares a property of a cluster, on the left, with a value. It fails on a
+// cluster without the property.
+type PropertyRequirement struct {
+	// Name is the name of a property, in the form of a label key.
+	Name     string            `json:"name"`
+	Operator PropertyOperator  `json:"operator"`
+	Value    resource.Quantity `json:"value"`
+}
+
+// PropertyOperator is a comparison. The words are KubeFleet's.
+type PropertyOperator string
+
+// The operators of a [PropertyRequirement].
+const (
+	Gt PropertyOperator = "Gt"
+	Ge PropertyOperator = "Ge"
+	Eq PropertyOperator = "Eq"
+	Ne PropertyOperator = "Ne"
+	Lt PropertyOperator = "Lt"
+	Le PropertyOperator = "Le"
+)
+
+// Preference adds to the affinity of clusters. It has a label selector, a sorter, or both.
+type Preference struct {
+	// Weight is from -100 to 100. A negative weight makes clusters less preferred.
+	Weight int `json:"weight"`
+	// LabelSelector selects the clusters that get the weight; nil selects all.
+	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
+	// Sorter gives clusters a share of the weight by a property. Without a sorter they get all of
+	// it.
+	Sorter *PropertySorter `json:"sorter,omitempty"`
+}
+
+// PropertySorter ranks clusters by a property. The shares of the weight are interpolated linearly
+// between the least and the greatest value in the inventory and rounded to whole points. If all
+// values are equal, each cluster gets the whole weight. A cluster without the property gets
+// nothing.
+type PropertySorter struct {
+	// Name is the name of a property, in the form of a label key.
+	Name string `json:"name"`
+	// Order says whether the greatest or the least value of the property gets the whole weight.
+	// The value at the other end gets none.
+	Order SortOrder `json:"order"`
+}
+
+// SortOrder says which value of a property comes first. The words are
+// KubeFleet's.
+type SortOrder string
+
+// The orders of a [PropertySorter].
+const (
+	// Ascending gives the whole weight to the least value.
+	Ascending SortOrder = "Ascending"
+	// Descending gives the whole weight to the greatest value.
+	Descending SortOrder = "Descending"
+)
+
+// SpreadConstraint distributes the clusters that a policy picks over domains: clusters with the
+// same value of a label. Only domains with a cluster that is placed or may be picked count.
+type SpreadConstraint struct {
+	// MaxSkew is the maximum difference in picked clusters between a domain and the emptiest
+	// domain; 0 means 1.
+	MaxSkew int `json:"maxSkew,omitempty"`
+	// TopologyKey is the key of the label. DoNotSchedule excludes a cluster without it; with
+	// ScheduleAnyway such a cluster breaks the constraint.
+	TopologyKey string `json:"topologyKey"`
+	// WhenUnsatisfiable is DoNotSchedule when empty.
+	WhenUnsatisfiable WhenUnsatisfiable `json:"whenUnsatisfiable,omitempty"`
+}
+
+// WhenUnsatisfiable says how a [SpreadConstraint] treats clusters that would break it. The terms
+// are Kubernetes'.
+type WhenUnsatisfiable string
+
+// The ways in which a [SpreadConstraint] treats clusters that would break it.
+const (
+	// DoNotSchedule picks none, even if fewer clusters are picked than wanted.
+	DoNotSchedule WhenUnsatisfiable = "DoNotSchedule"
+	// ScheduleAnyway picks them last.
+	ScheduleAnyway WhenUnsatisfiable = "ScheduleAnyway"
+)
+
+// Toleration says which taints a policy tolerates.
+type Toleration struct {
+	// Key is the key of the taints. If it is empty, the operator must be Exists, and every key
+	// matches.
+	Key string `json:"key,omitempty"`
+	// Operator is Equal when empty.
+	Operator TolerationOperator `json:"operator,omitempty"`
+	// Value is the value of the taints for the operator Equal.
+	Value string `json:"value,omitempty"`
+	// Effect is the effect of the taints; empty means every effect.
+	Effect TaintEffect `json:"effect,omitempty"`
+}
+
+// TolerationOperator says how a toleration compares a taint's value. The terms are Kubernetes'.
+type TolerationOperator string
+
+// The operators of a [Toleration].
+const (
+	// Equal tolerates taints with the key and the value.
+	Equal TolerationOperator = "Equal"
+	// Exists tolerates taints with the key, whatever their value.
+	Exists TolerationOperator = "Exists"
+)
+
 // Selection is the result of a policy for one inventory.
 type Selection struct {
 	// Index counts the policies of a placement, from 0. It belongs to the policy, not to the
@@ -90,3 +222,62 @@ type Selection struct {
 	// Digest is the sha256 over PolicyDigest and Clusters, in hex.
 	Digest string `json:"digest"`
 }
+
+// Previous is the last selection of a placement. The zero value stands for a new placement.
+type Previous struct {
+	// PolicyDigest is the digest of the policy that picked the clusters.
+	PolicyDigest string
+	// Clusters has the names of the placed clusters; the value reports whether the cluster was ever
+	// updated.
+	Clusters map[string]bool
+	// HeldOut maps clusters that no policy may pick to the reason.
+	HeldOut map[string]string
+	// Namespace is the namespace that the placed objects need and do not bring; empty means none.
+	// Unless the policy is PickFixed, a cluster that is known not to have the namespace is not
+	// picked anew. Placed clusters stay.
+	Namespace string
+}
+
+// Evaluation explains a selection for one cluster.
+type Evaluation struct {
+	// Cluster is the name of a cluster of the inventory, or a name in a PickFixed policy that the
+	// inventory does not have.
+	Cluster string `json:"cluster"`
+	// Picked reports whether the selection has the cluster.
+	Picked bool `json:"picked"`
+	// Score is the rank of a cluster under a PickN policy.
+	Score Score `json:"score"`
+	// Kept reports whether the cluster is picked because it has the placement already, and nothing
+	// else would keep it from being picked.
+	Kept bool `json:"kept,omitempty"`
+	// Reason is the text for people that says why the cluster is picked or not.
+	Reason string `json:"reason"`
+}
+
+// Score ranks clusters: the greater Spread is better, then the greater Affinity, then the name
+// that is later in the alphabet.
+type Score struct {
+	// Spread is 0 if the clusters are spread evenly. Each constraint subtracts 1 for every cluster
+	// that the domain has more than the emptiest one, and 1000 if it does not hold. It is the score
+	// when the cluster was picked or dropped, otherwise the final score.
+	Spread int `json:"spread"`
+	// Affinity is the sum of the cluster's points from all preferences.
+	Affinity int `json:"affinity"`
+}
+
+// DeletePolicy says whether objects are deleted or released when a placement or a cluster no
+// longer has them.
+type DeletePolicy string
+
+const (
+	// DeleteCreated is the default: it deletes the objects that the placement created and releases
+	// the objects that it adopted, above all namespaces.
+	DeleteCreated DeletePolicy = "DeleteCreated"
+	// DeleteAll deletes adopted objects, too. It releases only objects that others need: an object
+	// that another placement applies or that has an owner, and an adopted namespace if it contains
+	// objects of others, or if its content is unknown because the connection is no
+	// backend.ConnLister or lacks the right to list.
+	DeleteAll DeletePolicy = "Delete"
+	// Abandon is DeleteAll until the placement is deleted, and then releases everything.
+	Abandon DeletePolicy = "Abandon"
+)

@@ -31,10 +31,3 @@ func ParseQuantity(s string) (resource.Quantity, error) {
 // measurable reports whether a quantity can be compared with others and placed on a line between
 // them.
 func measurable(q resource.Quantity) bool { return !math.IsInf(q.AsApproximateFloat64(), 0) }
-
-// property returns a property of the cluster. A property that is not measurable counts as
-// missing.
-func (c *Cluster) property(name string) (resource.Quantity, bool) {
-	q, ok := c.Properties[name]
-	return q, ok && measurable(q)
-}

@@ -1,15 +1,11 @@
 package placement
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -46,16 +42,6 @@ type Renderer struct {
 	rendered shared
 }
 
-// selectedObject is an object that overrides select.
-type selectedObject struct {
-	body []byte
-	// decoded decodes the body on the first call.
-	decoded func() document
-	// overrides are the indexes of the overrides that select it, ascending.
-	overrides []int
-	guard     *guard
-}
-
 // NewRenderer validates and compiles overrides for objects. The error lists all problems of the
 // overrides and the restrictions; a nil object is an error too. It does not check the limits of
 // [Override.Validate] and [Forbidden]: an operation that a restriction forbids fails when it is
@@ -90,17 +76,6 @@ func NewRenderer(objs []*unstructured.Unstructured, overrides []Override, restri
 		}
 	}
 	return r, nil
-}
-
-func newSelected(obj *unstructured.Unstructured, overrides []int, restrictions []Restriction) (*selectedObject, error) {
-	body, err := json.Marshal(obj.Object)
-	if err != nil {
-		return nil, errors.New("the object has no JSON form") // the cause may repeat its contents
-	}
-	gvk := obj.GroupVersionKind()
-	g, err := newGuard(restrictions, gvk.Group, gvk.Kind, body)
-	decoded := sync.OnceValue(func() document { return decodeDocument(body) })
-	return &selectedObject{body, decoded, overrides, g}, err
 }
 
 // Render returns the objects for the cluster; see the function [Render]. They share parts with
@@ -153,7 +128,7 @@ func (r *Renderer) patched(s *selectedObject, active []activeRules, c *Cluster) 
 	for _, j := range s.overrides {
 		for _, rule := range active[j].rules {
 			seen.rule = fmt.Sprintf("override %s: overrideRules[%d]", r.compiled[j].name, rule.index)
-			next, err := rule.render(s, body, c, &seen)
+			next, err := rule.render(s.guard, body, c, &seen)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", seen.rule, err)
 			}
@@ -167,70 +142,6 @@ func (r *Renderer) patched(s *selectedObject, active []activeRules, c *Cluster) 
 		return nil, err
 	}
 	return decodeObject(body)
-}
-
-// atOnce applies all active rules in one pass.
-func (s *selectedObject) atOnce(active []activeRules, c *Cluster) (*unstructured.Unstructured, error) {
-	if err := s.guard.selected(); err != nil {
-		return nil, err
-	}
-	tree, metadata, ok := s.walk(active, c)
-	if !ok {
-		var err error
-		if tree, metadata, err = s.byJSON(active, c); err != nil {
-			return nil, err
-		}
-	}
-	if tree == nil {
-		return nil, nil
-	}
-	obj := &unstructured.Unstructured{Object: tree}
-	if metadata {
-		if err := checkMetadata(obj); err != nil {
-			return nil, err
-		}
-	}
-	return obj, s.guard.check(obj)
-}
-
-// byJSON does the work of walk with json-patch, on the whole object.
-func (s *selectedObject) byJSON(active []activeRules, c *Cluster) (tree map[string]any, metadata bool, err error) {
-	ops, metadata, deleted, err := s.operations(active, c)
-	if err != nil {
-		return nil, false, err
-	}
-	body := s.body
-	if len(ops) > 0 {
-		if body, err = applyOps(body, ops); err != nil {
-			return nil, false, err
-		}
-	}
-	if deleted {
-		return nil, false, nil
-	}
-	obj, err := decodeObject(body)
-	if err != nil {
-		return nil, false, err
-	}
-	return obj.Object, metadata, nil
-}
-
-// operations returns the operations of the active rules in order, up to a rule that leaves the
-// object out.
-func (s *selectedObject) operations(active []activeRules, c *Cluster) (ops jsonpatch.Patch, metadata, deleted bool, err error) {
-	for _, j := range s.overrides {
-		for _, rule := range active[j].rules {
-			if rule.delete {
-				return ops, metadata, true, nil
-			}
-			more, err := rule.operations(c)
-			if err != nil {
-				return nil, false, false, err
-			}
-			ops, metadata = append(ops, more...), metadata || rule.metadata
-		}
-	}
-	return ops, metadata, false, nil
 }
 
 // RenderError reports that an object could not be rendered for a cluster.
@@ -306,13 +217,4 @@ func describe(obj *unstructured.Unstructured) string {
 		name = ns + "/" + name
 	}
 	return obj.GetKind() + " " + name
-}
-
-// sortOverrides returns the overrides in the order in which they apply.
-func sortOverrides(overrides []Override) []Override {
-	sorted := slices.Clone(overrides)
-	slices.SortFunc(sorted, func(a, b Override) int {
-		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
-	return sorted
 }

@@ -8,9 +8,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 )
 
 // Resolve picks clusters from the inventory by a PickAll or PickFixed policy. The selection does
@@ -59,16 +56,6 @@ func newSelection(policy string, picked []string) Selection {
 	return Selection{PolicyDigest: policy, Clusters: picked, Digest: selectionDigest(policy, picked)}
 }
 
-// byName returns pointers to the clusters, sorted by name.
-func byName(clusters []Cluster) []*Cluster {
-	sorted := make([]*Cluster, len(clusters))
-	for i := range clusters {
-		sorted[i] = &clusters[i]
-	}
-	slices.SortFunc(sorted, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
-	return sorted
-}
-
 // pick returns the names that a valid PickAll or PickFixed policy picks, ascending.
 func (p Policy) pick(sorted []*Cluster) ([]string, error) {
 	match, err := p.terms()
@@ -98,22 +85,6 @@ func (p Policy) missing(sorted []*Cluster) []Evaluation {
 	return out
 }
 
-// matchAny compiles selectors to a function that reports whether a cluster
-// matches at least one of them.
-func matchAny(selectors []metav1.LabelSelector) (func(*Cluster) bool, error) {
-	compiled := make([]labels.Selector, len(selectors))
-	for i := range selectors {
-		s, err := metav1.LabelSelectorAsSelector(&selectors[i])
-		if err != nil {
-			return nil, fmt.Errorf("label selector %d: %w", i, err)
-		}
-		compiled[i] = s
-	}
-	return func(c *Cluster) bool {
-		return slices.ContainsFunc(compiled, func(s labels.Selector) bool { return s.Matches(labels.Set(c.Labels)) })
-	}, nil
-}
-
 // selectionDigest hashes the names, one per line; a name has no line break.
 func selectionDigest(policy string, names []string) string {
 	h := sha256.New()
@@ -124,9 +95,4 @@ func selectionDigest(policy string, names []string) string {
 		_, _ = h.Write(buf)
 	}
 	return hex.EncodeToString(h.Sum(nil))
-}
-
-func hexSum(b []byte) string {
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:])
 }

@@ -1,13 +1,10 @@
 package placement
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -74,26 +71,6 @@ func Forbidden(overrides []Override, restrictions []Restriction, path *field.Pat
 		}
 	}
 	return errs
-}
-
-// ForbiddenChange returns the first restriction that overrides violated when they turned before
-// into after, nil if there is none. It checks objects that were rendered under other
-// restrictions. A nil after is an object that the overrides left out. The restrictions must be
-// valid; before and after are not changed.
-func ForbiddenChange(before, after *unstructured.Unstructured, restrictions []Restriction) error {
-	body, err := json.Marshal(before.Object)
-	if err != nil {
-		return errors.New("the object has no JSON form")
-	}
-	gvk := before.GroupVersionKind()
-	g, err := newGuard(restrictions, gvk.Group, gvk.Kind, body)
-	if err == nil {
-		err = g.selected()
-	}
-	if err != nil || after == nil {
-		return err
-	}
-	return g.check(after)
 }
 
 // forbids returns the violations of a restriction by an override.

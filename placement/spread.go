@@ -1,35 +1,9 @@
 package placement
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
-)
-
-// SpreadConstraint distributes the clusters that a policy picks over domains: clusters with the
-// same value of a label. Only domains with a cluster that is placed or may be picked count.
-type SpreadConstraint struct {
-	// MaxSkew is the maximum difference in picked clusters between a domain and the emptiest
-	// domain; 0 means 1.
-	MaxSkew int `json:"maxSkew,omitempty"`
-	// TopologyKey is the key of the label. DoNotSchedule excludes a cluster without it; with
-	// ScheduleAnyway such a cluster breaks the constraint.
-	TopologyKey string `json:"topologyKey"`
-	// WhenUnsatisfiable is DoNotSchedule when empty.
-	WhenUnsatisfiable WhenUnsatisfiable `json:"whenUnsatisfiable,omitempty"`
-}
-
-// WhenUnsatisfiable says how a [SpreadConstraint] treats clusters that would break it. The terms
-// are Kubernetes'.
-type WhenUnsatisfiable string
-
-// The ways in which a [SpreadConstraint] treats clusters that would break it.
-const (
-	// DoNotSchedule picks none, even if fewer clusters are picked than wanted.
-	DoNotSchedule WhenUnsatisfiable = "DoNotSchedule"
-	// ScheduleAnyway picks them last.
-	ScheduleAnyway WhenUnsatisfiable = "ScheduleAnyway"
 )
 
 // noDomain stands for the domain of a cluster that does not have the label.
@@ -37,13 +11,6 @@ const noDomain = -1
 
 // brokenSpread is the score that a broken constraint costs. The number is KubeFleet's.
 const brokenSpread = 1000
-
-// defaulted returns the constraint with its defaults in place.
-func (s SpreadConstraint) defaulted() SpreadConstraint {
-	s.MaxSkew = cmp.Or(s.MaxSkew, 1)
-	s.WhenUnsatisfiable = cmp.Or(s.WhenUnsatisfiable, DoNotSchedule)
-	return s
-}
 
 // tally counts the picked clusters of each domain of a constraint.
 type tally struct {

@@ -2,6 +2,8 @@ package placement
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
@@ -14,6 +16,16 @@ import (
 // clusters.
 func ValidateClusters(clusters []Cluster) error {
 	return checkNames(byName(clusters)).ToAggregate()
+}
+
+// byName returns pointers to the clusters, sorted by name.
+func byName(clusters []Cluster) []*Cluster {
+	sorted := make([]*Cluster, len(clusters))
+	for i := range clusters {
+		sorted[i] = &clusters[i]
+	}
+	slices.SortFunc(sorted, func(a, b *Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return sorted
 }
 
 // checkNames checks clusters that are sorted by name.

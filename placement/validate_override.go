@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -15,15 +14,6 @@ const (
 	maxRules     = 20
 	maxPatches   = 20
 )
-
-// String returns the override's name as errors print it: namespace/name, or
-// only the name if it is cluster-wide.
-func (o Override) String() string {
-	if o.Namespace == "" {
-		return o.Name
-	}
-	return o.Namespace + "/" + o.Name
-}
 
 // Validate returns all problems of the override, or nil. The error is an
 // [k8s.io/apimachinery/pkg/util/errors.Aggregate] of *[field.Error].
@@ -94,8 +84,6 @@ func (s ObjectSelector) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-func (s ObjectSelector) isNamespace() bool { return s.Group == "" && s.Kind == "Namespace" }
-
 func (r Rule) validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if r.ClusterSelector != nil {
@@ -160,34 +148,6 @@ func validatePath(pointer string, path *field.Path) field.ErrorList {
 		return field.ErrorList{field.Forbidden(path, detail)}
 	}
 	return nil
-}
-
-// parsePointer returns the tokens of a pointer (RFC 6901), or its problem. The pointer to the
-// whole document, and empty tokens, are invalid too.
-func parsePointer(pointer string) (tokens []string, detail string) {
-	if !strings.HasPrefix(pointer, "/") {
-		return nil, `must be a JSON pointer that starts with "/", such as /data/key`
-	}
-	tokens = strings.Split(pointer[1:], "/")
-	for i, t := range tokens {
-		if t == "" {
-			return nil, "must not have an empty segment"
-		}
-		if !validEscapes(t) {
-			return nil, `must write "~" as ~0 and "/" as ~1`
-		}
-		tokens[i] = strings.ReplaceAll(strings.ReplaceAll(t, "~1", "/"), "~0", "~")
-	}
-	return tokens, ""
-}
-
-func validEscapes(token string) bool {
-	for i := range len(token) {
-		if token[i] == '~' && (i+1 == len(token) || token[i+1] != '0' && token[i+1] != '1') {
-			return false
-		}
-	}
-	return true
 }
 
 // forbidden says why an override may not change the value at tokens, or "".

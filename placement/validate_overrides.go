@@ -1,8 +1,11 @@
 package placement
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
@@ -72,4 +75,21 @@ func collisions(overrides []Override, path *field.Path) field.ErrorList {
 		}
 	}
 	return errs
+}
+
+// under moves the field errors of err below path.
+func under(path *field.Path, err error) field.ErrorList {
+	var agg utilerrors.Aggregate
+	if !errors.As(err, &agg) {
+		return nil
+	}
+	var list field.ErrorList
+	for _, e := range agg.Errors() {
+		if fe, ok := errors.AsType[*field.Error](e); ok {
+			moved := *fe
+			moved.Field = strings.TrimSuffix(path.String()+"."+fe.Field, ".")
+			list = append(list, &moved)
+		}
+	}
+	return list
 }

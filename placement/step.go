@@ -3,19 +3,13 @@ package placement
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
-)
-
-// Limits of a walk. Beyond them json-patch, which decodes an object once for all operations, is
-// at least as fast, or has a limit of its own.
-const (
-	maxSteps = 64
-	maxDepth = 5000
 )
 
 // step is an operation on decoded JSON. Its result must equal the result of json-patch;
@@ -89,95 +83,6 @@ func (s *step) inList(t []any, path []string) (any, bool) {
 	return t, ok
 }
 
-// walk applies the active rules to an object that is decoded once for all clusters. It returns
-// nil for an object that is left out, and false if something does not apply or must be done by
-// json-patch.
-func (s *selectedObject) walk(active []activeRules, c *Cluster) (tree map[string]any, metadata, ok bool) {
-	doc := s.decoded()
-	out := doc.value
-	left, depth := maxSteps, doc.depth
-	for _, j := range s.overrides {
-		for i := range active[j].rules {
-			r := &active[j].rules[i]
-			if r.delete {
-				return nil, metadata, doc.plain
-			}
-			left, depth, metadata = left-len(r.ops), depth+r.depth, metadata || r.metadata
-			steps, ok := r.stepsFor(c)
-			if !ok || !doc.plain || left < 0 || depth > maxDepth {
-				return nil, false, false
-			}
-			for k := range steps {
-				if out, ok = steps[k].apply(out); !ok {
-					return nil, false, false
-				}
-			}
-		}
-	}
-	tree, ok = out.(map[string]any)
-	return tree, metadata, ok
-}
-
-// activeRule is a rule that selects a cluster.
-type activeRule struct {
-	*compiledRule
-	steps []step
-	state stepsState
-}
-
-// stepsState says whether the steps of a rule on a cluster were computed.
-type stepsState int
-
-const (
-	stepsUnknown stepsState = iota
-	stepsKnown
-	stepsNone // the rule is left to json-patch
-)
-
-// stepsFor returns the rule's operations on the cluster, the same for all objects.
-func (r *activeRule) stepsFor(c *Cluster) ([]step, bool) {
-	if r.state == stepsUnknown {
-		r.state = stepsNone
-		if steps, ok := r.compiledRule.steps(c); ok {
-			r.steps, r.state = steps, stepsKnown
-		}
-	}
-	return r.steps, r.state == stepsKnown
-}
-
-// steps returns the rule's operations for a cluster. It returns false if json-patch must apply
-// them, or if a value cannot be rendered for the cluster.
-func (r *compiledRule) steps(c *Cluster) ([]step, bool) {
-	if !r.plain {
-		return nil, false
-	}
-	steps := make([]step, len(r.ops))
-	for i, op := range r.ops {
-		steps[i] = op.step
-		if op.value.tree == nil {
-			continue
-		}
-		var ok bool
-		if steps[i].value, ok = op.value.decoded(op.step.value, c); !ok {
-			return nil, false
-		}
-	}
-	return steps, true
-}
-
-// decoded returns the value for a cluster; doc is its decoded form with variables.
-func (v value) decoded(doc any, c *Cluster) (any, bool) {
-	text := true
-	out, err := mapStrings(doc, func(s string) (string, error) {
-		return substitute(s, func(variable string) (string, error) {
-			is, err := lookup(variable, c)
-			text = text && utf8.ValidString(is)
-			return is, err
-		})
-	})
-	return out, err == nil && text
-}
-
 // document is decoded JSON.
 type document struct {
 	value any
@@ -220,4 +125,12 @@ func distinct(d *json.Decoder) (depth int, ok bool) {
 	}
 	_, err = d.Token()
 	return depth + 1, err == nil
+}
+
+func decodeObject(body []byte) (*unstructured.Unstructured, error) {
+	var m map[string]any
+	if err := utiljson.Unmarshal(body, &m); err != nil {
+		return nil, errors.New("the patched object is not JSON")
+	}
+	return &unstructured.Unstructured{Object: m}, nil
 }
