@@ -29,8 +29,9 @@ const (
 	cycle    measure = "files in one cycle" // each uses names of another, directly or not
 	exported measure = "exported names"     // with their methods and fields
 	aliases  measure = "aliases of the module's own types"
-	// methods is the start of a measure for each type: "methods of Engine".
+	// methods and hidden are the starts of a measure for each type: "methods of Engine".
 	methods measure = "methods of "
+	hidden  measure = "unexported fields of "
 )
 
 // limitOf returns the limit of a package without an exception.
@@ -41,14 +42,16 @@ func limitOf(m measure) int {
 	case files:
 		return 30
 	case cycle:
-		return 12
+		return 10
 	case exported:
 		return 300
 	case aliases: // go doc shows nothing of an alias but its name
 		return 0
-	default:
-		return 50
 	}
+	if strings.HasPrefix(string(m), string(hidden)) {
+		return 15
+	}
+	return 40 // methods
 }
 
 // unlimited reports whether a package is measured by nothing: programs that
@@ -168,19 +171,21 @@ func (s size) add(obj types.Object) {
 		return
 	}
 	s[methods+measure(t.Name())] = named.NumMethods()
-	if !obj.Exported() {
-		return
-	}
 	for m := range named.Methods() {
-		if m.Exported() {
+		if obj.Exported() && m.Exported() {
 			s[exported]++
 		}
 	}
-	if fields, ok := named.Underlying().(*types.Struct); ok {
-		for f := range fields.Fields() {
-			if f.Exported() {
-				s[exported]++
-			}
+	fields, ok := named.Underlying().(*types.Struct)
+	if !ok {
+		return
+	}
+	for f := range fields.Fields() {
+		switch {
+		case !f.Exported():
+			s[hidden+measure(t.Name())]++
+		case obj.Exported():
+			s[exported]++
 		}
 	}
 }

@@ -14,9 +14,27 @@ import (
 // bound when the value falls; TestLimits fails when it is more than 5% above.
 var exceptions = []exception{
 	{"snapshot", cycle, 13, "a rule of what a controller made asks the index of the set, which is built by the same rules"},
+	{"stages/step", cycle, 11, undivided},
+	{"stages/step", methods + "draft", 50, undivided},
+	{"fleet/internal/member", cycle, 11, undivided},
+	{"fleet/internal/member", methods + "work", 50, undivided},
+	{"fleet/internal/member", hidden + "target", 21, undivided},
+	{"fleet/internal/state", methods + "State", 50, undivided},
+	{"hub", hidden + "Hub", 16, undivided},
+	{"hub/status", methods + "runBuilder", 45, undivided},
+	{"hub/status", methods + "placementBuilder", 41, undivided},
+	{"hub/internal/placements", methods + "Reconciler", 49, undivided},
+	{"backend/bolt", hidden + "Store", 21, undivided},
+	{"drift/internal/compare", hidden + "walker", 19, undivided},
+	{"stages/simulate", hidden + "simulation", 20, undivided},
+	{"formats/internal/yamldoc", methods + "Value", 42, undivided},
 	{"api/placement/v1beta1", exported, 939, "the kinds of an API group with their fields and deep copies are one package, as in every project of Kubernetes"},
 	{"stages", exported, 537, "the nouns of strategies, plans and runs, with their fields, are in one package so that go doc shows them"},
 }
+
+// undivided is the reason of a bound that is older than the limit of its measure: nobody has
+// found, or looked for, the part that is to become a type of its own.
+const undivided = "it was larger when the limit was set, and is not divided yet"
 
 // TestLimits holds the limits of limitOf in every package of the module.
 func TestLimits(t *testing.T) {
@@ -66,7 +84,7 @@ func TestAPackageIsMeasured(t *testing.T) {
 		t.Fatal(err)
 	}
 	// a uses b, b uses c, c uses a field of a; d and e use a and are used by none.
-	want := size{lines: 19, files: 5, cycle: 3, exported: 5, "methods of A": 2}
+	want := size{lines: 19, files: 5, cycle: 3, exported: 5, "methods of A": 2, "unexported fields of A": 1}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -103,13 +121,14 @@ func TestLimitsFailWhereABoundIsPassedOrTooHigh(t *testing.T) {
 		e    exception
 		want string
 	}{
-		"within a limit":      {size{files: 30, cycle: 12, lines: 8000, exported: 300, "methods of T": 50}, exception{}, ""},
+		"within a limit":      {size{files: 30, cycle: 10, lines: 8000, exported: 300, "methods of T": 40, "unexported fields of T": 15}, exception{}, ""},
 		"files":               {size{files: 31}, exception{}, "x: 31 files, at most 30"},
-		"a cycle":             {size{cycle: 13}, exception{}, "x: 13 files in one cycle, at most 12"},
+		"a cycle":             {size{cycle: 11}, exception{}, "x: 11 files in one cycle, at most 10"},
 		"lines":               {size{lines: 8001}, exception{}, "x: 8001 lines, at most 8000"},
 		"names":               {size{exported: 301}, exception{}, "x: 301 exported names, at most 300"},
 		"an alias":            {size{aliases: 1}, exception{}, "x: 1 aliases of the module's own types, at most 0"},
-		"methods":             {size{"methods of T": 51}, exception{}, "x: 51 methods of T, at most 50"},
+		"methods":             {size{"methods of T": 41}, exception{}, "x: 41 methods of T, at most 40"},
+		"fields":              {size{"unexported fields of T": 16}, exception{}, "x: 16 unexported fields of T, at most 15"},
 		"an exception":        {size{files: 100}, exception{"x", files, 100, "y"}, ""},
 		"5% above":            {size{files: 100}, exception{"x", files, 105, "y"}, ""},
 		"6% above":            {size{files: 100}, exception{"x", files, 106, "y"}, "lower the bound"},
@@ -118,7 +137,7 @@ func TestLimitsFailWhereABoundIsPassedOrTooHigh(t *testing.T) {
 		"a type that is gone": {size{}, exception{"x", methods + "T", 60, "y"}, "delete the exception"},
 		"no reason":           {size{files: 100}, exception{"x", files, 100, ""}, "no reason"},
 		"of another package":  {size{files: 100}, exception{"y", files, 100, "y"}, "at most 30"},
-		"of another type":     {size{"methods of T": 60}, exception{"x", methods + "U", 60, "y"}, "60 methods of T, at most 50"},
+		"of another type":     {size{"methods of T": 60}, exception{"x", methods + "U", 60, "y"}, "60 methods of T, at most 40"},
 		"of another measure":  {size{files: 100, lines: 9000}, exception{"x", files, 100, "y"}, "9000 lines, at most 8000"},
 	} {
 		got := strings.Join(excess("x", c.got, []exception{c.e}), "\n")
