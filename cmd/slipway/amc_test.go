@@ -18,10 +18,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
-	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/formats/oam"
-	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
@@ -60,31 +57,7 @@ func newAMCEnv(t *testing.T) *kubeEnv {
 	w.must(os.WriteFile(w.path("members.yaml"), []byte(members), 0o600))
 	w.shows(cli.ExitDone, "apply -f "+w.path("members.yaml"), "third created")
 
-	account, err := servers[0].ConfigForAccount(t.Context(), "slipway-system", "slipway-hub")
-	w.must(err)
-	var warnings kubeenv.Warnings
-	account.Wrap(warnings.Wrap)
-	t.Cleanup(func() {
-		for _, said := range warnings.Take() {
-			t.Errorf("the API server warns the hub: %s", said)
-		}
-	})
-	h, err := hub.New(hub.Config{
-		Rest:         account,
-		Dialer:       member.NewDialer(member.KubeconfigDirectory(w.path("members"), member.Trusted()), member.Options{}),
-		Applications: &oam.Options{}, LeaseDuration: 3 * time.Second,
-		Log: kubeenv.NewLogged(t).Logger(),
-	})
-	w.must(err)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- h.Run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-	})
+	w.serve(servers[0], "--applications")
 	w.more = []string{"SLIPWAY_CLUSTERS=" + w.path("members")}
 	return w
 }

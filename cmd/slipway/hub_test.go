@@ -67,22 +67,7 @@ func newKubeEnv(t *testing.T, flags ...string) *kubeEnv {
 		w.must(os.WriteFile(w.path(names[i]+".kubeconfig"), s.Kubeconfig(), 0o600))
 	}
 	w.shows(cli.ExitDone, "slipway hub install", "ClusterRole slipway-approver Created")
-	account, err := servers[0].KubeconfigForAccount(t.Context(), "slipway-system", "slipway-hub")
-	w.must(err)
-	w.must(os.WriteFile(w.path("account.kubeconfig"), account, 0o600))
-	logged := kubeenv.NewLogged(t)
-	ctx, stop := context.WithCancel(context.Background())
-	ended := make(chan int, 1)
-	go func() {
-		args := []string{"hub", "--kubeconfig", w.path("account.kubeconfig"), "--members", w.path("members"), "--listen", "", "--lease", "3s"}
-		ended <- run(ctx, append(args, flags...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: logged}, nil)
-	}()
-	t.Cleanup(func() {
-		stop()
-		if code := <-ended; code != cli.ExitDone {
-			t.Errorf("the hub ended with %d", code)
-		}
-	})
+	w.serve(servers[0], flags...)
 	w.eventually("get membercluster", "member1", "member2")
 	w.shows(cli.ExitDone, "label membercluster member1 environment=staging")
 	w.shows(cli.ExitDone, "label membercluster member2 environment=prod")
@@ -250,4 +235,25 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway delete placement web", "placement/web: an engine deletes it")
 	w.eventually("slipway get placements", "no placements")
 	w.shows(cli.ExitFailed, "get configmap web -n shop --kubeconfig "+w.path("members/member1.kubeconfig"), "not found")
+}
+
+// serve runs the hub of a server with the rights of the installed account until the test ends.
+func (w *kubeEnv) serve(server *kubeenv.Server, flags ...string) {
+	w.t.Helper()
+	account, err := server.KubeconfigForAccount(w.t.Context(), "slipway-system", "slipway-hub")
+	w.must(err)
+	w.must(os.WriteFile(w.path("account.kubeconfig"), account, 0o600))
+	logged := kubeenv.NewLogged(w.t)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() {
+		args := []string{"hub", "--kubeconfig", w.path("account.kubeconfig"), "--members", w.path("members"), "--listen", "", "--lease", "3s"}
+		ended <- run(ctx, append(args, flags...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: logged}, nil)
+	}()
+	w.t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != cli.ExitDone {
+			w.t.Errorf("the hub ended with %d", code)
+		}
+	})
 }
