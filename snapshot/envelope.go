@@ -10,20 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// envelopeGroup is the API group of envelopes and of all other fleet objects about placements.
-const envelopeGroup = "placement.kubernetes-fleet.io"
-
-// MaxEnveloped is the limit of objects in an envelope. MaxUnplaced is the limit of [Unplaced]
-// objects in the record of a snapshot.
-const (
-	MaxEnveloped = 50
-	MaxUnplaced  = 20
-)
-
-// isEnvelope reports whether the object is an envelope, which stands for its contents.
-func isEnvelope(id ID) bool {
-	return id.Group == envelopeGroup && (id.Kind == "ResourceEnvelope" || id.Kind == "ClusterResourceEnvelope")
-}
+// MaxEnveloped is the limit of objects in an envelope.
+const MaxEnveloped = 50
 
 // unpack cleans objects and replaces the envelopes among them by their contents. Objects from
 // ResourceEnvelopes must also be allowed by authors.
@@ -137,58 +125,4 @@ func (u *unpacking) leave(what Unplaced, path *field.Path) field.ErrorList {
 	}
 	u.unplaced = append(u.unplaced, what)
 	return nil
-}
-
-// tooLong reports the fields of an object that are too long for the record of an [Unplaced].
-func tooLong(id ID, generates string, path *field.Path) (errs field.ErrorList) {
-	for _, f := range [...]struct{ at, text string }{
-		{"apiVersion", id.Group + "/" + id.Version},
-		{"kind", id.Kind},
-		{"metadata.generateName", generates},
-		{"metadata.name", id.Name},
-		{"metadata.namespace", id.Namespace},
-	} {
-		if len(f.text) > maxText {
-			errs = append(errs, field.TooLong(path.Child(f.at), "", maxText))
-		}
-	}
-	return errs
-}
-
-// origin describes the source of an object.
-func origin(envelope *ID) string {
-	if envelope == nil {
-		return "selected"
-	}
-	return "in " + envelope.String()
-}
-
-// misplaced says why the namespace of an object forbids it in an envelope, or "" if it does not.
-// The right to write envelopes in a namespace must not reach further than that namespace.
-func misplaced(envelope, id ID) string {
-	scope := scopeOf(id.Group, id.Kind)
-	switch {
-	case envelope.Kind == "ClusterResourceEnvelope":
-		if id.Namespace != "" || scope == inNamespaces {
-			return "a ClusterResourceEnvelope carries objects that are in no namespace; put this one into a ResourceEnvelope in its namespace"
-		}
-	case scope == clusterWide:
-		return "a " + id.Kind + " is in no namespace; put it into a ClusterResourceEnvelope"
-	case id.Namespace == "":
-		return "metadata.namespace must be " + envelope.Namespace + ", that of the envelope; an object that is in no namespace goes into a ClusterResourceEnvelope"
-	case id.Namespace != envelope.Namespace:
-		return "metadata.namespace must be " + envelope.Namespace + ", that of the envelope, and is " + clip(id.Namespace)
-	}
-	return ""
-}
-
-// maxText limits the text of another author that an error quotes or a record keeps, in bytes.
-const maxText = 253
-
-// clip bounds text of another author that an error quotes.
-func clip(s string) string {
-	if len(s) <= maxText {
-		return s
-	}
-	return s[:maxText] + "..."
 }

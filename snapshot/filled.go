@@ -72,14 +72,6 @@ func cleanFilled(out, meta map[string]any, id ID, scaled bool) (dropped []string
 
 func isOne(v any) bool { return v == any(int64(1)) || v == any(float64(1)) }
 
-// at returns the value at a path of maps, nil if there is none.
-func at(m map[string]any, path []string) any {
-	for _, field := range path[:len(path)-1] {
-		m, _ = m[field].(map[string]any)
-	}
-	return m[path[len(path)-1]]
-}
-
 // cleanBound drops the fields in which controllers of the hub bound a claim and a volume to each
 // other. A binding that the author of the object requested stays.
 func cleanBound(out, meta map[string]any, kind string) (dropped []string) {

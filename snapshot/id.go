@@ -168,3 +168,38 @@ func (id ID) checkKind() error {
 	}
 	return nil
 }
+
+// String returns the kind for people, for example "ConfigMap" or "Deployment.apps".
+func (k GroupKind) String() string {
+	switch {
+	case k.Group == "":
+		return k.Kind
+	case k.Kind == "":
+		return k.Group
+	}
+	return k.Kind + "." + k.Group
+}
+
+func (k GroupKind) compare(other GroupKind) int {
+	return cmp.Or(strings.Compare(k.Group, other.Group), strings.Compare(k.Kind, other.Kind))
+}
+
+func isNamespace(id ID) bool {
+	return id.Group == "" && id.Kind == "Namespace"
+}
+
+// namespaceOf returns the name of a Namespace, or the namespace of another object.
+func namespaceOf(id ID) string {
+	if isNamespace(id) {
+		return id.Name
+	}
+	return id.Namespace
+}
+
+// envelopeGroup is the API group of envelopes and of all other fleet objects about placements.
+const envelopeGroup = "placement.kubernetes-fleet.io"
+
+// isEnvelope reports whether the object is an envelope, which stands for its contents.
+func isEnvelope(id ID) bool {
+	return id.Group == envelopeGroup && (id.Kind == "ResourceEnvelope" || id.Kind == "ClusterResourceEnvelope")
+}

@@ -8,55 +8,6 @@ import (
 	"strings"
 )
 
-// MaxOmissions is the maximum number of omissions in a snapshot, and MaxOmitted is the maximum
-// number of objects that each of them names.
-const (
-	MaxOmissions = 12
-	MaxOmitted   = 3
-)
-
-// OmissionReason says why a capture left out an object or a field.
-type OmissionReason string
-
-// The reasons of an [Omission].
-const (
-	// EveryCluster is the reason for objects that every cluster makes itself, or that are the state
-	// of the hub: see [Propagates].
-	EveryCluster OmissionReason = "EveryCluster"
-	// BeingDeleted is the reason for objects with a deletionTimestamp.
-	BeingDeleted OmissionReason = "BeingDeleted"
-	// Reserved is the reason for reserved namespaces and for the objects in them.
-	Reserved OmissionReason = "Reserved"
-	// Excluded is the reason for kinds that the rules of the host exclude.
-	Excluded OmissionReason = "Excluded"
-	// OwnedOnHub is the reason for objects that a controller of the hub made for a selected object,
-	// because each cluster's controller makes its own.
-	OwnedOnHub OmissionReason = "OwnedOnHub"
-	// BoundOnHub is the reason for fields that the hub's controllers filled in.
-	BoundOnHub OmissionReason = "BoundOnHub"
-	// NotSet is the reason for fields that nobody set and that the API server of the hub filled in.
-	NotSet OmissionReason = "NotSet"
-	// Missing is the reason for objects that a selector names and that do not exist or are being
-	// deleted. Clusters that have them lose them with the next rollout.
-	Missing OmissionReason = "Missing"
-	// More stands for all omissions beyond the limit of a snapshot.
-	More OmissionReason = "More"
-)
-
-// Omission counts the objects that a capture left out of one kind for one reason, or the placed
-// objects that lost a field.
-type Omission struct {
-	GroupKind
-	Reason OmissionReason `json:"reason"`
-	// Field is the path of the field, for example spec.replicas; empty for whole objects.
-	Field string `json:"field,omitempty"`
-	// Count is 0 for a kind that a Namespace may have and that the rules exclude, if its source
-	// reads no such objects. The kind * stands for all that [Rules].Only does not name.
-	Count int `json:"count"`
-	// Names are the first names of the objects, ascending, at most MaxOmitted.
-	Names []string `json:"names,omitempty"`
-}
-
 // Expected reports whether users expect the omission, so that a list may only count it and an
 // event need not name it: objects that every cluster makes itself, objects that are being
 // deleted, and the addresses of Services.

@@ -149,10 +149,6 @@ func appendUnplaced(b []byte, u Unplaced) []byte {
 	return append(b, '}')
 }
 
-func (u Unplaced) compare(other Unplaced) int {
-	return cmp.Or(u.Envelope.Compare(other.Envelope), u.Compare(other.ID), cmp.Compare(u.GenerateName, other.GenerateName), cmp.Compare(u.Reason, other.Reason))
-}
-
 // DecodePage reads an encoded page. It fills in Digest from the bytes, and the caller must
 // compare it with the root, or check the bytes with [Verify] before. A page that [Page.Encode]
 // would write differently is refused: unknown, missing or repeated fields, too many items, or
@@ -247,19 +243,6 @@ func (r Root) checkUnplaced() error {
 		}
 	}
 	return nil
-}
-
-// valid reports whether the fields are consistent.
-func (u Unplaced) valid() bool {
-	switch u.Reason {
-	case NoName:
-		return u.Name == "" && u.GenerateName != "" && u.First == nil
-	case Duplicated:
-		return u.Name != "" && (u.First == nil || u.First.check() == nil)
-	case WrongScope:
-		return (u.Name != "" || u.GenerateName != "") && u.First == nil
-	}
-	return false
 }
 
 // sameBytes refuses a document that differs from the form that this package writes.

@@ -167,15 +167,3 @@ func reserved(id ID) bool {
 	namespace := namespaceOf(id)
 	return namespace == "slipway-system" || strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "fleet-")
 }
-
-// namespaceOf returns the name of a Namespace, or the namespace of another object.
-func namespaceOf(id ID) string {
-	if isNamespace(id) {
-		return id.Name
-	}
-	return id.Namespace
-}
-
-func isNamespace(id ID) bool {
-	return id.Group == "" && id.Kind == "Namespace"
-}

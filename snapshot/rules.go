@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -71,21 +70,6 @@ func NamespaceRules() Rules {
 	}
 	slices.SortFunc(never, GroupKind.compare)
 	return Rules{Never: never}
-}
-
-func (k GroupKind) compare(other GroupKind) int {
-	return cmp.Or(strings.Compare(k.Group, other.Group), strings.Compare(k.Kind, other.Kind))
-}
-
-// String returns the kind for people, for example "ConfigMap" or "Deployment.apps".
-func (k GroupKind) String() string {
-	switch {
-	case k.Group == "":
-		return k.Kind
-	case k.Kind == "":
-		return k.Group
-	}
-	return k.Kind + "." + k.Group
 }
 
 // Propagates reports whether an object may be placed on other clusters: the function [Propagates]

@@ -76,3 +76,9 @@ func Reaches(selectors []Selector, namespace string) bool {
 		return scopeOf(s.Group, s.Kind) != clusterWide && (s.Namespace == "" || s.Namespace == namespace)
 	})
 }
+
+// isNamespace reports whether the selector picks Namespaces.
+func (s Selector) isNamespace() bool { return isNamespace(ID{Group: s.Group, Kind: s.Kind}) }
+
+// brings reports whether a picked Namespace brings its content.
+func (s Selector) brings() bool { return s.Scope == "" || s.Scope == NamespaceWithResources }

@@ -19,7 +19,6 @@ package snapshot
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"strconv"
 	"time"
@@ -160,20 +159,54 @@ const (
 	WrongScope UnplacedReason = "WrongScope"
 )
 
-// String names the object and its envelope for people.
-func (u Unplaced) String() string { return u.ID.String() + " in " + u.Envelope.String() }
-
-// Problem says why the object is not placed, and names the remedy.
-func (u Unplaced) Problem() string {
-	switch u.Reason {
-	case Duplicated:
-		return "the placement has this object already, " + origin(u.First) + ", and places that one: remove it from one of the two"
-	case WrongScope:
-		return misplaced(u.Envelope, u.ID)
-	case NoName:
-	}
-	return fmt.Sprintf("it has the generateName %q and no name, so that each time it is applied there would be one more: give it a name", u.GenerateName)
+// Omission counts the objects that a capture left out of one kind for one reason, or the placed
+// objects that lost a field.
+type Omission struct {
+	GroupKind
+	Reason OmissionReason `json:"reason"`
+	// Field is the path of the field, for example spec.replicas; empty for whole objects.
+	Field string `json:"field,omitempty"`
+	// Count is 0 for a kind that a Namespace may have and that the rules exclude, if its source
+	// reads no such objects. The kind * stands for all that [Rules].Only does not name.
+	Count int `json:"count"`
+	// Names are the first names of the objects, ascending, at most MaxOmitted.
+	Names []string `json:"names,omitempty"`
 }
+
+// OmissionReason says why a capture left out an object or a field.
+type OmissionReason string
+
+// The reasons of an [Omission].
+const (
+	// EveryCluster is the reason for objects that every cluster makes itself, or that are the state
+	// of the hub: see [Propagates].
+	EveryCluster OmissionReason = "EveryCluster"
+	// BeingDeleted is the reason for objects with a deletionTimestamp.
+	BeingDeleted OmissionReason = "BeingDeleted"
+	// Reserved is the reason for reserved namespaces and for the objects in them.
+	Reserved OmissionReason = "Reserved"
+	// Excluded is the reason for kinds that the rules of the host exclude.
+	Excluded OmissionReason = "Excluded"
+	// OwnedOnHub is the reason for objects that a controller of the hub made for a selected object,
+	// because each cluster's controller makes its own.
+	OwnedOnHub OmissionReason = "OwnedOnHub"
+	// BoundOnHub is the reason for fields that the hub's controllers filled in.
+	BoundOnHub OmissionReason = "BoundOnHub"
+	// NotSet is the reason for fields that nobody set and that the API server of the hub filled in.
+	NotSet OmissionReason = "NotSet"
+	// Missing is the reason for objects that a selector names and that do not exist or are being
+	// deleted. Clusters that have them lose them with the next rollout.
+	Missing OmissionReason = "Missing"
+	// More stands for all omissions beyond the limit of a snapshot.
+	More OmissionReason = "More"
+)
+
+// MaxOmissions is the maximum number of omissions in a snapshot, and MaxOmitted is the maximum
+// number of objects that each of them names.
+const (
+	MaxOmissions = 12
+	MaxOmitted   = 3
+)
 
 // Set is an ordered collection of cleaned objects in canonical form.
 type Set struct {

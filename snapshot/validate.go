@@ -127,9 +127,3 @@ func validateWithin(selectors []Selector, path *field.Path) field.ErrorList {
 	}
 	return errs
 }
-
-// isNamespace reports whether the selector picks Namespaces.
-func (s Selector) isNamespace() bool { return isNamespace(ID{Group: s.Group, Kind: s.Kind}) }
-
-// brings reports whether a picked Namespace brings its content.
-func (s Selector) brings() bool { return s.Scope == "" || s.Scope == NamespaceWithResources }
