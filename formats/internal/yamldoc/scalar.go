@@ -16,46 +16,50 @@ import (
 // list it returns nil, too. It reports a value that JSON does not have, or that YAML parsers read
 // differently, and returns false.
 func (v Value) Scalar() (any, bool) {
-	if v.Node.Kind != yaml.ScalarNode {
-		return nil, true // no type; the reader that expects one reports it
+	x, problem := scalar(v.Node)
+	if problem != "" {
+		v.Fail("%s", problem)
+		return nil, false
 	}
-	switch v.Node.ShortTag() {
-	case "!!str", "!!timestamp":
-		if v.Node.Style == 0 && isOldBoolean(v.Node.Value) {
-			v.Fail("is true or false in old YAML and a string in new; write true, false or %q", v.Node.Value)
-			return nil, false
-		}
-		return v.Node.Value, true
-	case "!!null", "!!bool", "!!int", "!!float":
-		return v.plain()
-	}
-	v.Fail("has the YAML tag %s, which JSON has not; leave the tag out", Clip(v.Node.ShortTag()))
-	return nil, false
+	return x, true
 }
 
-func (v Value) plain() (any, bool) {
+// scalar returns the JSON value of a node, or its problem.
+func scalar(n *yaml.Node) (x any, problem string) {
+	if n.Kind != yaml.ScalarNode {
+		return nil, "" // no type; the reader that expects one reports it
+	}
+	switch n.ShortTag() {
+	case "!!str", "!!timestamp":
+		if n.Style == 0 && isOldBoolean(n.Value) {
+			return nil, fmt.Sprintf("is true or false in old YAML and a string in new; write true, false or %q", n.Value)
+		}
+		return n.Value, ""
+	case "!!null", "!!bool", "!!int", "!!float":
+		return plain(n)
+	}
+	return nil, fmt.Sprintf("has the YAML tag %s, which JSON has not; leave the tag out", Clip(n.ShortTag()))
+}
+
+// plain returns the value of a node that is null, a boolean or a number, or its problem.
+func plain(n *yaml.Node) (x any, problem string) {
 	const large = "does not fit into 64 bits with a sign; quote it if it is a string"
-	var x any
-	if err := v.Node.Decode(&x); err != nil && v.Node.Style&yaml.TaggedStyle == 0 && v.Node.ShortTag() == "!!int" {
-		v.Fail(large)
-		return nil, false
+	if err := n.Decode(&x); err != nil && n.Style&yaml.TaggedStyle == 0 && n.ShortTag() == "!!int" {
+		return nil, large
 	} else if err != nil {
-		v.Fail("is not what its YAML tag says")
-		return nil, false
+		return nil, "is not what its YAML tag says"
 	}
 	switch x := x.(type) {
 	case int:
-		return int64(x), true
+		return int64(x), ""
 	case uint64:
-		v.Fail(large)
-		return nil, false
+		return nil, large
 	case float64:
 		if math.IsNaN(x) || math.IsInf(x, 0) {
-			v.Fail("must be a finite number")
-			return nil, false
+			return nil, "must be a finite number"
 		}
 	}
-	return x, true
+	return x, ""
 }
 
 // isOldBoolean reports whether YAML 1.1, and so kubectl, reads a word as a boolean.
@@ -67,36 +71,44 @@ func isOldBoolean(s string) bool {
 	return false
 }
 
-// str reads a string; if it is none, str reports that and returns false.
-func (v Value) str() (string, bool) {
+// typed reads a scalar of a type; what names the type. If the value is of another type, typed
+// reports that and returns false.
+func typed[T any](v Value, what string) (T, bool) {
 	x, ok := v.Scalar()
-	if !ok {
-		return "", false
+	t, is := x.(T)
+	if ok && !is {
+		v.Fail("must be %s, not %s", what, v.Describe())
 	}
-	s, ok := x.(string)
-	if !ok {
-		v.Fail("must be a string, not %s%s", v.Describe(), v.hint())
-	}
-	return s, ok
+	return t, ok && is
 }
 
-// hint says how to write a scalar as a string.
-func (v Value) hint() string {
-	if v.Node.Kind == yaml.ScalarNode && v.Node.Value != "" {
-		return fmt.Sprintf("; write %q", Clip(v.Node.Value))
+// str reads a string; if it is none, str reports that and returns false.
+func str(v Value) (string, bool) {
+	x, ok := v.Scalar()
+	s, is := x.(string)
+	if ok && !is {
+		v.Fail("must be a string, not %s%s", v.Describe(), asString(v.Node))
+	}
+	return s, ok && is
+}
+
+// asString says how to write a scalar as a string.
+func asString(n *yaml.Node) string {
+	if n.Kind == yaml.ScalarNode && n.Value != "" {
+		return fmt.Sprintf("; write %q", Clip(n.Value))
 	}
 	return ""
 }
 
 // Str reads a string.
 func (v Value) Str() string {
-	s, _ := v.str()
+	s, _ := str(v)
 	return s
 }
 
 // NonEmpty reads a string that is not empty.
 func (v Value) NonEmpty() string {
-	s, ok := v.str()
+	s, ok := str(v)
 	if ok && s == "" {
 		v.Fail("must not be empty")
 	}
@@ -116,7 +128,7 @@ func (v Value) StringMap() map[string]string {
 // OneOf reads a string that must be one of the allowed ones. It reports and returns any other
 // string.
 func OneOf[T ~string](v Value, allowed ...T) T {
-	s, ok := v.str()
+	s, ok := str(v)
 	if ok && !slices.Contains(allowed, T(s)) {
 		words := make([]string, len(allowed))
 		for i := range allowed {
@@ -130,7 +142,7 @@ func OneOf[T ~string](v Value, allowed ...T) T {
 // Named reads a name and reports the errors of check, such as validation.IsDNS1123Label. It
 // returns an invalid name, too.
 func (v Value) Named(check func(string) []string) string {
-	s, ok := v.str()
+	s, ok := str(v)
 	if ok {
 		for _, msg := range check(s) {
 			v.Fail("%q: %s", Clip(s), msg)
@@ -140,21 +152,11 @@ func (v Value) Named(check func(string) []string) string {
 }
 
 // number reads a whole number; if it is none, number reports that and returns false.
-func (v Value) number() (int64, bool) {
-	x, ok := v.Scalar()
-	if !ok {
-		return 0, false
-	}
-	n, ok := x.(int64)
-	if !ok {
-		v.Fail("must be a whole number, not %s", v.Describe())
-	}
-	return n, ok
-}
+func number(v Value) (int64, bool) { return typed[int64](v, "a whole number") }
 
 // Integer reads a whole number in a range, and returns 0 for any other.
 func (v Value) Integer(least, most int) int {
-	n, ok := v.number()
+	n, ok := number(v)
 	if ok && (n < int64(least) || n > int64(most)) {
 		v.Fail("must be from %d to %d, not %s", least, most, Clip(v.Node.Value))
 		return 0
@@ -165,7 +167,7 @@ func (v Value) Integer(least, most int) int {
 // AtLeast reads a whole number of 32 bits that is not less than least, and returns
 // least for any other.
 func (v Value) AtLeast(least int) int {
-	n, ok := v.number()
+	n, ok := number(v)
 	if ok && (n < int64(least) || n > math.MaxInt32) {
 		v.Fail("must be a number of at least %d, not %s", least, Clip(v.Node.Value))
 		ok = false
@@ -178,7 +180,7 @@ func (v Value) AtLeast(least int) int {
 
 // Int32 reads a whole number of 32 bits.
 func (v Value) Int32() int32 {
-	n, ok := v.number()
+	n, ok := number(v)
 	if ok && (n < math.MinInt32 || n > math.MaxInt32) {
 		v.Fail("must fit into 32 bits, not %d", n)
 		return 0
@@ -188,14 +190,7 @@ func (v Value) Int32() int32 {
 
 // Boolean reads true or false.
 func (v Value) Boolean() bool {
-	x, ok := v.Scalar()
-	if !ok {
-		return false
-	}
-	b, ok := x.(bool)
-	if !ok {
-		v.Fail("must be true or false, not %s", v.Describe())
-	}
+	b, _ := typed[bool](v, "true or false")
 	return b
 }
 
@@ -204,7 +199,7 @@ const maxDuration = 365 * 24 * time.Hour
 
 // Duration reads a duration of at least 0 and at most 365 days.
 func (v Value) Duration() time.Duration {
-	d, ok := v.duration()
+	d, ok := duration(v)
 	if ok && (d < 0 || d > maxDuration) {
 		v.Fail("must be from 0s to 365 days (8760h), not %s", Clip(v.Node.Value))
 		return 0
@@ -214,7 +209,7 @@ func (v Value) Duration() time.Duration {
 
 // Period reads a duration of more than 0 and at most 365 days.
 func (v Value) Period() time.Duration {
-	d, ok := v.duration()
+	d, ok := duration(v)
 	if ok && (d <= 0 || d > maxDuration) {
 		v.Fail("must be more than 0s and at most 365 days (8760h), not %s", Clip(v.Node.Value))
 		return 0
@@ -222,23 +217,19 @@ func (v Value) Period() time.Duration {
 	return d
 }
 
-func (v Value) duration() (time.Duration, bool) {
-	const form = "must be a duration such as 30s, 5m or 1h30m"
+// duration reads a duration; if it is none, duration reports that and returns false.
+func duration(v Value) (time.Duration, bool) {
+	const form = "a duration such as 30s, 5m or 1h30m"
 	if v.Node.Kind == yaml.ScalarNode && v.Node.Value == "0" {
 		return 0, true
 	}
-	x, ok := v.Scalar()
+	s, ok := typed[string](v, form)
 	if !ok {
-		return 0, false
-	}
-	s, ok := x.(string)
-	if !ok {
-		v.Fail("%s, not %s", form, v.Describe())
 		return 0, false
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {
-		v.Fail("%s, not %q", form, Clip(s))
+		v.Fail("must be %s, not %q", form, Clip(s))
 	}
 	return d, err == nil
 }
