@@ -3,9 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -15,7 +13,6 @@ import (
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -109,7 +106,9 @@ func Placement(f *PlacementFacts) *v1beta1.PlacementStatus {
 		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
 		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures,
 		overriding: newOverriding(f.Overrides, f.Members), unrendered: map[string]*placement.RenderError{},
-		enveloped: map[int]map[snapshot.ID]*snapshot.ID{}, untracked: map[int]bool{},
+		shownSnapshots: shownSnapshots{
+			kept: f.Snapshots, items: f.Resources, enveloped: map[int]map[snapshot.ID]*snapshot.ID{}, untracked: map[int]bool{},
+		},
 	}
 	p.addUnrendered()
 	s := &v1beta1.PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
@@ -161,6 +160,7 @@ func (p *placementBuilder) controlled(why string, at stages.Instant) metav1.Cond
 type placementBuilder struct {
 	*PlacementFacts
 	conditions
+	shownSnapshots
 	// prefix is the prefix of the types of the placement's conditions.
 	prefix string
 	// room is the number of bytes left for differences, failed the number of bytes left for
@@ -170,11 +170,6 @@ type placementBuilder struct {
 	overriding overriding
 	// unrendered are the clusters of the fact Unrendered that the update would reach.
 	unrendered map[string]*placement.RenderError
-	// enveloped maps objects, without version, to their envelopes, by the index of a snapshot.
-	enveloped map[int]map[snapshot.ID]*snapshot.ID
-	// untracked reports, by the index of a snapshot, whether it has objects whose availability
-	// KubeFleet does not track.
-	untracked map[int]bool
 }
 
 func (p *placementBuilder) scheduled() metav1.Condition {
@@ -211,11 +206,6 @@ func LeftOut(all []snapshot.Omission) string {
 // leftOutMost limits the sentence about omissions, in bytes.
 const leftOutMost = 2000
 
-// shown returns the text of a snapshot's index in the status.
-func (p *placementBuilder) shown(index int) string {
-	return strconv.Itoa(ShownIndex(p.Snapshots, index))
-}
-
 // observed returns the index of the snapshot that the placement's conditions are about. For an
 // External placement it is the latest snapshot that clusters were tried with; there is none while
 // these snapshots differ in more than overrides.
@@ -234,70 +224,6 @@ func (p *placementBuilder) observed() (int, bool) {
 		last = max(last, p.Picked[i].Tried)
 	}
 	return last, true
-}
-
-// resources returns the selected resources of a snapshot, cut at shownResources, and their total
-// count. An envelope stands for all objects in it.
-func (p *placementBuilder) resources(index int) ([]v1beta1.ResourceIdentifier, int) {
-	if p.Resources == nil {
-		return nil, 0
-	}
-	items := p.Resources(index)
-	ids := make([]snapshot.ID, 0, len(items))
-	opened := map[snapshot.ID]bool{}
-	for i := range items {
-		if envelope := items[i].Envelope; envelope != nil {
-			opened[shownEnvelope(*envelope)] = true
-		} else {
-			ids = append(ids, items[i].ID)
-		}
-	}
-	if s := p.snapshot(index); s != nil {
-		for _, u := range s.Unplaced {
-			opened[shownEnvelope(u.Envelope)] = true
-		}
-	}
-	if len(opened) > 0 {
-		ids = slices.AppendSeq(ids, maps.Keys(opened))
-		slices.SortFunc(ids, snapshot.ID.Compare)
-	}
-	out := make([]v1beta1.ResourceIdentifier, min(len(ids), shownResources))
-	for i := range out {
-		out[i] = kubefleet.ReferenceTo(ids[i], nil)
-	}
-	return out, len(ids)
-}
-
-// shownEnvelope returns the ID of an envelope in KubeFleet's version. KubeFleet has one version of
-// envelopes, and a hub serves two.
-func shownEnvelope(id snapshot.ID) snapshot.ID {
-	id.Version = api.Version
-	return id
-}
-
-// snapshot returns the snapshot of an index, nil if it is not kept.
-func (p *placementBuilder) snapshot(index int) *snapshot.Snapshot {
-	return snapshotAt(p.Snapshots, index)
-}
-
-// envelopeOf returns the envelope of an object in a snapshot, nil if it has none or is unknown.
-func (p *placementBuilder) envelopeOf(index int, id snapshot.ID) *snapshot.ID {
-	s := p.snapshot(index)
-	if s == nil || s.Origins == "" || p.Resources == nil {
-		return nil
-	}
-	if p.enveloped[index] == nil {
-		in := map[snapshot.ID]*snapshot.ID{}
-		for _, item := range p.Resources(index) {
-			if item.Envelope != nil {
-				item.Version = ""
-				in[item.ID] = item.Envelope
-			}
-		}
-		p.enveloped[index] = in
-	}
-	id.Version = ""
-	return p.enveloped[index][id]
 }
 
 // tally counts clusters by their progress with a snapshot. If a snapshot cannot be rendered for a

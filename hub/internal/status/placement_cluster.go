@@ -470,18 +470,6 @@ func (p *placementBuilder) carriedOut(c *PlacedCluster, at stages.Instant) []met
 	}
 }
 
-// availability returns the reason and the message for a cluster whose snapshot is available. If
-// KubeFleet does not track the availability of all kinds in the snapshot, the reason says so.
-func (p *placementBuilder) availability(index int) (reason, message string) {
-	if _, known := p.untracked[index]; !known && p.Resources != nil {
-		p.untracked[index] = slices.ContainsFunc(p.Resources(index), func(i snapshot.Item) bool { return !kubefleet.TracksAvailability(i.Group, i.Kind) })
-	}
-	if p.untracked[index] {
-		return api.ReasonWorkNotTrackable, "All resources are available, by the health rules of this hub also those that KubeFleet does not track"
-	}
-	return api.ReasonWorkAvailable, "All resources are available"
-}
-
 // unfinished returns the message for a cluster whose last update did not complete and gave no
 // reason.
 func (p *placementBuilder) unfinished(c *PlacedCluster) string {

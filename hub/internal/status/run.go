@@ -72,31 +72,6 @@ type RunFacts struct {
 	Now time.Time
 }
 
-// clusterCounts counts all clusters, even if a status lists only some. The other clusters, up to
-// total, have not started.
-type clusterCounts struct {
-	total, completed, inFlight, failed, skipped int
-	// waiting counts the clusters that released their slot and are tried again later.
-	waiting int
-}
-
-func (c *clusterCounts) add(o *clusterCounts) {
-	c.total += o.total
-	c.completed += o.completed
-	c.inFlight += o.inFlight
-	c.failed += o.failed
-	c.skipped += o.skipped
-	c.waiting += o.waiting
-}
-
-// form returns the counts as a type of the API.
-func (c *clusterCounts) form() *v1beta1.ClusterCounts {
-	return &v1beta1.ClusterCounts{
-		Total: int32(c.total), Completed: int32(c.completed), InFlight: int32(c.inFlight), Failed: int32(c.failed), Skipped: int32(c.skipped),
-		Waiting: int32(c.waiting),
-	}
-}
-
 // Run returns the status of a run. It depends on Now only for clusters that have taken too long:
 // see [ChangesAt]. The time that it takes grows with the clusters in flight and the unsuccessful
 // clusters, not with the fleet.
@@ -111,7 +86,7 @@ func Run(f *RunFacts) *v1beta1.UpdateRunStatus {
 		StartedBy:                  startedBy(f.Run),
 		ApplyStrategy:              applyStrategyOf(f.Placement),
 		UpdateStrategySnapshot:     updateStrategyOf(&f.Plan.Strategy),
-		ClusterListing:             p.listing(),
+		ClusterListing:             p.listing.note(),
 		ObservedEvents:             f.Events,
 		RollbackRunName:            f.Rollback.run(),
 	}
@@ -170,10 +145,9 @@ func onlyCondition(state stages.State, c metav1.Condition) *v1beta1.UpdateRunSta
 type runBuilder struct {
 	*RunFacts
 	conditions
-	// counts and sights are by stage. Listed is the number of clusters in sights.
-	counts []clusterCounts
-	sights [][]listedCluster
-	listed int
+	// counts are by stage.
+	counts  []clusterCounts
+	listing *listing
 	// overriding has the overrides in the snapshots of the plan.
 	overriding overriding
 }
@@ -185,13 +159,11 @@ func newRunBuilder(f *RunFacts) *runBuilder {
 	if f.History == nil {
 		f.History = &RunHistory{}
 	}
-	p := &runBuilder{
+	return &runBuilder{
 		RunFacts: f, conditions: conditions{observedGeneration: f.Generation, created: max(f.Run.Created, 1)},
+		counts: countClusters(f.Plan, f.Run.Form(runstate.Key{})), listing: newListing(f.Plan, f.Run, f.Listed),
 		overriding: newOverriding(f.Overrides, f.Members),
 	}
-	p.count()
-	p.listClusters()
-	return p
 }
 
 // observed returns the number of clusters that are updated and not cleaned.
@@ -203,18 +175,6 @@ func (p *runBuilder) observed() int {
 		}
 	}
 	return n
-}
-
-// listing returns the note that the status omits clusters, nil if it lists all of them.
-func (p *runBuilder) listing() *v1beta1.ClusterListing {
-	if p.Plan.Len() <= p.Listed {
-		return nil
-	}
-	return &v1beta1.ClusterListing{
-		Listed: int32(p.listed), Total: int32(p.Plan.Len()),
-		Message: "Only clusters that failed, are in flight, wait or were skipped are listed, " + strconv.Itoa(p.Listed) +
-			" at most; the run's journal has the result of every other cluster",
-	}
 }
 
 // skippedDeleteStage returns the removal stage of a run that has no cluster to clean.
@@ -271,8 +231,7 @@ func ChangesAt(f *RunFacts) time.Time {
 		return time.Time{}
 	}
 	var at stages.Instant
-	p := runBuilder{RunFacts: f}
-	p.eachBegun(func(_ int, since stages.Instant) {
+	eachBegun(f.Run, func(_ int, since stages.Instant) {
 		if late := since.Add(stuckAfter); late > stages.At(f.Now) && (at == 0 || late < at) {
 			at = late
 		}
@@ -420,14 +379,15 @@ func isLast(p *stages.Plan, stage int) bool { return p.Stages[stage].Remove && p
 
 // eachBegun calls do for each cluster that has started and not ended, with its start. It omits
 // soaking clusters, because a healthy cluster soaks as long as its strategy says.
-func (p *runBuilder) eachBegun(do func(pos int, since stages.Instant)) {
-	for i := range p.Run.Form(runstate.Key{}).InFlight {
-		if f := &p.Run.Form(runstate.Key{}).InFlight[i]; f.Attempt != 0 && f.Phase != stages.Soaking {
+func eachBegun(of *step.Run, do func(pos int, since stages.Instant)) {
+	run := of.Form(runstate.Key{})
+	for i := range run.InFlight {
+		if f := &run.InFlight[i]; f.Attempt != 0 && f.Phase != stages.Soaking {
 			do(f.Pos, f.Started)
 		}
 	}
-	for i := range p.Run.Form(runstate.Key{}).Waiting {
-		if y := &p.Run.Form(runstate.Key{}).Waiting[i]; y.Since != 0 {
+	for i := range run.Waiting {
+		if y := &run.Waiting[i]; y.Since != 0 {
 			do(y.Pos, y.Since)
 		}
 	}

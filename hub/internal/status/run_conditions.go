@@ -162,7 +162,7 @@ func gatesPassed(st *runstate.StageRun, when approval.When) (at stages.Instant) 
 func (p *runBuilder) late() []int {
 	var out []int
 	now := stages.At(p.Now)
-	p.eachBegun(func(pos int, since stages.Instant) {
+	eachBegun(p.Run, func(pos int, since stages.Instant) {
 		if now >= since.Add(stuckAfter) && len(out) <= stuckNames {
 			out = append(out, pos)
 		}
@@ -188,7 +188,7 @@ func (p *runBuilder) someNames(positions []int) string {
 
 // stuckSince returns when the first cluster had taken too long.
 func (p *runBuilder) stuckSince() (at stages.Instant) {
-	p.eachBegun(func(_ int, since stages.Instant) {
+	eachBegun(p.Run, func(_ int, since stages.Instant) {
 		if at == 0 || since < at {
 			at = since
 		}
