@@ -82,6 +82,34 @@ func TestTheTutorialWithAStrategy(t *testing.T) {
 	}
 }
 
+// TestTheDocumentInItsOrder enters all commands of the document about updates across clusters as
+// printed and in their order, with names instead of placeholders. Its two runs with the name run-1
+// are alternatives, so the first one is deleted. A run that has ended cannot be stopped or skipped.
+func TestTheDocumentInItsOrder(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.members("")
+	const at = " --resource-group $GROUP --fleet-name $FLEET --name "
+	s.do(0, "fleet updaterun create"+at+"run-1 --upgrade-type Full --kubernetes-version 1.26.0 --node-image-selection Latest")
+	s.quietly(0, "fleet updaterun start"+at+"run-1")
+	s.do(0, "fleet updaterun show $AT -n run-1")
+	s.do(0, "fleet member create"+at+"member1 --member-cluster-id /aks/1 --update-group group-1a")
+	s.do(0, "fleet updaterun delete $AT -n run-1")
+	s.do(0, "fleet updaterun create"+at+"run-1 --upgrade-type Full --kubernetes-version 1.26.0 --node-image-selection Latest --stages example-stages.json")
+	s.do(0, "fleet updaterun skip $AT -n run-1 --targets AfterStageWait:stage1") // an hour
+	s.quietly(0, "fleet updaterun start"+at+"run-1")
+	s.do(0, "fleet updaterun show $AT -n run-1")
+	s.do(0, "fleet updatestrategy create"+at+"strategy-1 --stages example-stages.json")
+	s.do(0, "fleet updaterun create"+at+"run-5 --update-strategy-name strategy-1 --upgrade-type NodeImageOnly --node-image-selection Consistent")
+	s.do(0, "fleet updaterun skip"+at+"run-5 --targets Group:group-1b Stage:stage2")
+	s.do(0, "fleet updaterun skip $AT -n run-5 --targets AfterStageWait:stage1")
+	s.quietly(0, "fleet updaterun start"+at+"run-5")
+	s.do(0, "fleet updaterun show $AT -n run-5")
+	s.do(1, "fleet updaterun stop"+at+"run-5")
+	s.do(1, "fleet updaterun skip"+at+"run-5 --targets Group:group-1b Stage:stage2")
+	s.golden("document")
+}
+
 // TestOthersCommandWhileOneDrives has other processes show, refuse, stop and skip
 // while one drives, and interrupts that in the middle.
 func TestOthersCommandWhileOneDrives(t *testing.T) {
