@@ -19,8 +19,8 @@ import (
 // Identity is a person or a service that the host has authenticated.
 type Identity struct {
 	// Name is compared byte by byte, so the host must spell an identity the same way every time. An
-	// empty name cannot decide, and neither can a name of more than 512 bytes, with a space at an
-	// end, or with an invisible character.
+	// identity cannot decide if its name is empty, has more than 512 bytes, begins or ends with a
+	// space, or has an invisible character.
 	Name string `json:"name"`
 	// Groups are the groups of the identity according to the host.
 	Groups []string `json:"groups,omitempty"`
@@ -48,8 +48,8 @@ type Policy struct {
 	// is created again as the next attempt, without its previous approvals.
 	Expires metav1.Duration `json:"expires,omitzero"`
 	// RequireBinding refuses answers without the Binding of the request that the approver has seen.
-	// Without it an answer by name applies to the request with this name at the arrival of the
-	// answer. That may be a request of another attempt, or of a new run of the same name.
+	// Without it, an answer that only names a request applies to the request that has this name when
+	// the answer arrives. That may be a request of another attempt, or of a new run of the same name.
 	// RequireBinding is for hosts that receive answers; an Authority always receives the request.
 	RequireBinding bool `json:"requireBinding,omitempty"`
 }
@@ -81,14 +81,14 @@ type Binding struct {
 // Request is an open gate that requires decisions. The engine creates it when the run reaches the
 // gate, and not before.
 type Request struct {
-	// Name is <run>-after-<stage> after a stage, or <run>-<stage> if the run's strategy is
-	// NamedByStage, and <run>-before-<stage> before a stage. The name of a group's request ends with
+	// Name is <run>-before-<stage> before a stage. After a stage, it is <run>-after-<stage>, or
+	// <run>-<stage> if the run's strategy uses NamedByStage. The name of a group's request ends with
 	// -<group>.
 	Name      string `json:"name"`
 	Run       string `json:"run"`
 	Placement string `json:"placement"`
 	Binding
-	// Snapshot is the index of the snapshot of the rollout.
+	// Snapshot is the index of the snapshot that the run rolls out.
 	Snapshot int       `json:"snapshot"`
 	Starter  Identity  `json:"starter"`
 	Policy   Policy    `json:"policy"`
@@ -126,12 +126,13 @@ type Decision struct {
 	Binding Binding `json:"binding"`
 }
 
-// PointInTimeAge is the maximum age of an approval with PointInTime when it counts. It allows for
-// the delivery of the answer, and several authorities of one request must agree within it.
+// PointInTimeAge is the maximum age at which an approval with PointInTime still counts. It leaves
+// time to deliver the answer. If several authorities of one request give such approvals, they must
+// all do so within this time.
 const PointInTimeAge = time.Minute
 
-// Authority answers requests: people by way of a queue, a webhook, a metric query, a change
-// calendar.
+// Authority answers requests. It may ask people through a queue, call a webhook, query a metric, or
+// read a change calendar.
 //
 // The engine calls Decide when a request opens and again until the gate is decided. The intervals
 // grow. It also calls Decide immediately after a change that may affect the answer: a decision of
@@ -154,8 +155,9 @@ type Authority interface {
 	Decide(ctx context.Context, r Request) (Decision, error)
 }
 
-// Scheduler is an [Authority] that chooses the time of its next call, sooner or later than the
-// intervals of the engine: a change calendar when it opens, a metric when it has new data.
+// Scheduler is an [Authority] that chooses when the engine calls it next, instead of the engine's
+// intervals. For example, a change calendar asks to be called when it opens, and a metric when it
+// has new data.
 //
 // The engine calls NextAsk after Decide with the same request. NextAsk returns the time until the
 // next call of Decide; zero or less leaves the choice to the engine. If something has changed,

@@ -19,11 +19,13 @@ const (
 )
 
 // Evaluate adds a decision to an open request and returns the new request and its outcome. It
-// changes neither argument. It keeps only those groups of the decider that the policy names.
+// changes neither argument. Of the groups of the decider, the new request keeps only those that the
+// policy names.
 //
 // One rejection ends a request; approvals end it when they meet every quorum. An approval with
-// PointInTime counts for [PointInTimeAge]. When a lasting decision is recorded after it, Evaluate
-// removes it from the request, and it must be given again. So it can only be the last approval.
+// PointInTime counts for [PointInTimeAge]. If a lasting decision is recorded later, Evaluate
+// removes such an approval from the request, and it must be given again. So only the last approval
+// can be one with PointInTime.
 //
 // A decision that does not count is refused with a [*RefusedError], and the request is returned
 // unchanged with its previous outcome. A decision does not count if the request is already

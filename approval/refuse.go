@@ -10,16 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// ErrRefused reports whether a decision was refused and changed nothing.
+// ErrRefused is matched by the error for a decision that was refused and changed nothing.
 var ErrRefused = errors.New("approval: refused")
 
-// RefusedError is the refusal of a decision. It is [ErrRefused].
+// RefusedError is the error for a decision that was refused. It matches [ErrRefused].
 type RefusedError struct {
 	// Request is the name of the request.
 	Request string
 	// By is the name of the identity of the decision.
 	By string
-	// Reason is the problem of the decision.
+	// Reason says why the decision was refused.
 	Reason string
 }
 

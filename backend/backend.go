@@ -5,10 +5,10 @@
 // the clusters; a [Dialer] opens a [Conn] to one of them. Each interface has
 // one role. A backend adds optional features by a second interface ([Watcher],
 // [Batcher], [ConnWatcher], [ConnDryRunner], [ConnLister], [ConnMeasurer],
-// [ConnFencer], [InventoryWatcher]). For each there is a package function with a
-// fallback if the backend lacks it: [Watch], [WriteAll], [WatchConn], [DryRun],
-// [ListNamespace], [Measure], [FencingOf], [WatchInventory]. An optional interface
-// may change the cost, never the result.
+// [ConnFencer], [InventoryWatcher]). For each of them there is a function of this package that uses
+// it, and does without it if the backend lacks it: [Watch], [WriteAll], [WatchConn], [DryRun],
+// [ListNamespace], [Measure], [FencingOf], [WatchInventory]. An optional interface may change the
+// cost, never the result.
 //
 // Package backendtest tests an implementation; package memory is the smallest
 // implementation; package faulty injects faults into any implementation.
@@ -36,7 +36,7 @@ import (
 // that the key does not exist.
 type Revision string
 
-// Record is a stored value. Value is the caller's to keep and to change.
+// Record is a stored value. The caller may keep and change Value.
 type Record struct {
 	Key      string
 	Value    []byte
@@ -58,9 +58,9 @@ type Store interface {
 	// Get returns the record of key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Record, error)
 	// Put writes value if the revision of key is prev, and returns the new
-	// revision. A zero prev creates; otherwise the key must exist. A key that
-	// is at another revision, exists already or is gone is ErrConflict.
-	// Put does not keep value.
+	// revision. If prev is zero, Put creates the key; otherwise the key must exist. Put returns
+	// ErrConflict if the key is at another revision, exists already or is gone. Put does not retain
+	// value.
 	Put(ctx context.Context, key string, value []byte, prev Revision) (Revision, error)
 	// Delete removes key if its revision is prev. It returns ErrConflict if the key is
 	// at another revision, and ErrNotFound if the key does not exist.
@@ -72,7 +72,7 @@ type Store interface {
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 }
 
-// Change says that a key was written, or deleted; then Revision is zero.
+// Change says that a key was written or deleted. Revision is zero if it was deleted.
 type Change struct {
 	Key      string
 	Revision Revision
@@ -83,10 +83,9 @@ type Change struct {
 type Watcher interface {
 	Store
 	// Watch yields a change for every key under prefix that exists when it
-	// begins, then for every later write. Several writes of one key may be
-	// yielded as the last of them. It ends with ctx, yielding ctx's error, or
-	// with another error when changes may have been lost; the caller then
-	// watches again.
+	// begins, then for every later write. If a key is written several times, Watch may yield only the
+	// last write. It ends with ctx, yielding ctx's error, or with another error when changes may have
+	// been lost; the caller then watches again.
 	Watch(ctx context.Context, prefix string) iter.Seq2[Change, error]
 }
 

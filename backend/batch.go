@@ -21,7 +21,7 @@ type Batcher interface {
 	// first write that fails. It returns the revisions of the writes before the failed one, zero
 	// for a deletion, and the error of the failed write. After an error that is not ErrConflict,
 	// ErrNotFound or ErrPermanent, further writes may have been made: a prefix of the writes
-	// without a returned revision, in order. WriteAll does not keep the values.
+	// without a returned revision, in order. WriteAll does not retain the values.
 	WriteAll(ctx context.Context, writes []Write) ([]Revision, error)
 }
 

@@ -18,8 +18,8 @@ var (
 	// ErrPermanent: trying again does not help until something changes: forbidden, invalid, no such
 	// kind.
 	ErrPermanent = errors.New("permanent error")
-	// ErrNoSuchKind: the cluster does not serve the kind of the object. An error that matches it
-	// matches ErrNotFound or ErrPermanent, too, which name the consequence for the operation.
+	// ErrNoSuchKind: the cluster does not serve the kind of the object. Such an error also matches
+	// ErrNotFound or ErrPermanent, depending on what it means for the operation.
 	ErrNoSuchKind = errors.New("no such kind")
 )
 
@@ -63,8 +63,8 @@ func (e *SchemaError) Error() string {
 // Unwrap returns ErrPermanent.
 func (e *SchemaError) Unwrap() error { return ErrPermanent }
 
-// Error is a failed operation of a backend and the object of it. Implementations wrap one of the
-// kinds above, or the transient cause, in Err.
+// Error names a failed operation of a backend and the object of the operation. Implementations wrap
+// one of the kinds above, or the transient cause, in Err.
 type Error struct {
 	// Op is the method in lower case: get, put, delete, list, dial, apply.
 	Op string

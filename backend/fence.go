@@ -3,9 +3,9 @@ package backend
 import "github.com/slipway-dev/slipway/snapshot"
 
 // Fence is the fencing token of a write on a member: the version of the ledger under which the
-// write was decided. The ledger is the object there that names the writer of a placement. A fence
-// is needed beside a [Precondition] because the creation of an object depends on nothing else that
-// a newer leader could have changed. The zero value demands nothing.
+// write was decided. The ledger is the object on the member that names the engine that writes for a
+// placement. A [Precondition] alone does not stop an old leader from creating an object, because a
+// newer leader cannot mark an object that does not exist. The zero value demands nothing.
 //
 // A connection that does not support fences ignores them; see [Fencing].
 type Fence struct {
@@ -38,9 +38,9 @@ const (
 	FencingAtomic
 )
 
-// ConnFencer is a [Conn] that may check fences. A fence that does not hold is ErrConflict, or
-// ErrFenced from a member that knows of a newer epoch; nothing is written then, whatever else the
-// call would have returned.
+// ConnFencer is a [Conn] that may check fences. If a fence does not hold, the call writes nothing
+// and returns ErrConflict, or ErrFenced if the member knows of a newer epoch, whatever it would
+// have returned otherwise.
 type ConnFencer interface {
 	Conn
 	// Fencing returns how fences are checked. It is the same for the lifetime of the connection.

@@ -14,8 +14,8 @@ import (
 // called concurrently for different clusters.
 //
 // An error matches [ErrFenced] if a newer epoch was found, and [ErrPermanent] if trying again soon
-// does not help; any other error means that the cluster could not be worked on now. Beside an error
-// only Sent, Released and Altered of the [Proof] count.
+// does not help; any other error means that the cluster could not be worked on now. If a method
+// returns an error, only Sent, Released and Altered of its [Proof] have a meaning.
 type Updater interface {
 	// Update carries the assignment out. It looks first and then does only the missing steps, so
 	// the engine may call it again at any time, also after an error and from another process.
@@ -37,9 +37,10 @@ type Preflighter interface {
 	Updater
 	// Preflight checks the intents of a plan before the plan is recorded. The engine calls it in
 	// Preview, CreateRun, CatchUp, PreviewRollback and Rollback, and if a strategy rolls a run
-	// back. These return its error and start and store nothing; the error should name all problems.
-	// Preflight changes nothing, may be called more than once for a plan, and takes no longer than
-	// a call may, whatever the number of clusters. Clusters that a plan cleans are not among them.
+	// back. If Preflight returns an error, these methods return it, and start and store nothing; the
+	// error should name all problems. Preflight changes nothing, may be called more than once for a
+	// plan, and takes no longer than a call may, whatever the number of clusters. The intents do not
+	// include the clusters that a plan cleans.
 	Preflight(ctx context.Context, intents []Intent) error
 }
 
@@ -68,24 +69,25 @@ type Assignment struct {
 	// Revision is the digest of the set that the cluster must have; if it is empty, everything of
 	// the placement has to be removed.
 	Revision string
-	// Final reports that the placement is being deleted, so that its record on the cluster goes
-	// too. Revision is empty then. Orphan reports in addition that the objects stay, without an
-	// owner.
+	// Final reports that the placement is being deleted, so that its record on the cluster must be
+	// deleted too; Revision is empty then. Orphan reports in addition that the objects stay on the
+	// cluster and no longer belong to the placement.
 	Final, Orphan bool
 	// AllowCoOwnership allows objects that another placement applies too.
 	AllowCoOwnership bool
-	// Exclusive allows no object of another placement, and no object that has an owner on the
-	// cluster and would have to be taken over; AllowCoOwnership alone allows both.
+	// Exclusive forbids objects of another placement, whatever AllowCoOwnership says. If
+	// AllowCoOwnership is not set, it also forbids taking over an object that has an owner reference
+	// on the cluster.
 	Exclusive bool
 	// DeletePolicy says which objects are deleted when they have to go; placement.DeleteCreated if
 	// empty.
 	DeletePolicy placement.DeletePolicy
-	// Strategy is the run's.
+	// Strategy says how the run applies objects.
 	Strategy apply.Strategy
-	// Content returns the set of Revision, after overrides, verified by its digests and the
-	// caller's to keep; it is nil if Revision is empty. It reads the engine's store, so an Updater
-	// should remember the set under its digest. A revision with Unplaced objects is not complete
-	// without them.
+	// Content returns the set of Revision, after overrides, verified by its digests; the caller may
+	// keep it. It is nil if Revision is empty. It reads the engine's store, so an Updater should
+	// remember the set under its digest. A revision with Unplaced objects is not complete without
+	// them.
 	Content func(context.Context) (snapshot.Set, error)
 }
 
@@ -93,22 +95,22 @@ type Assignment struct {
 type Proof struct {
 	// Sent reports that the member may have been changed for this run.
 	Sent bool
-	// Applied reports that everything has been carried out.
+	// Applied reports that the whole assignment has been carried out.
 	Applied bool
-	// Unchanged reports that nothing had to be, and that this run has not changed anything before
-	// either.
+	// Unchanged reports that nothing had to be carried out, and that this run has not changed anything
+	// before either.
 	Unchanged bool
 	// Revision is the revision that the cluster is proven to have; empty if nothing is placed, and
 	// while something is being applied.
 	Revision string
-	// Current reports that every object exists unchanged since its apply, or for an empty revision
-	// that no object is left. Healthy reports that they are healthy besides.
+	// Current reports that every object exists unchanged since its apply; for an empty revision, it
+	// reports that no object is left. Healthy reports that the objects are healthy as well.
 	Current, Healthy bool
 	// Failed reports that waiting will not make the cluster healthy.
 	Failed bool
-	// Skipped reports that there is nothing to do for the cluster, for the reason in Message. The
-	// run skips it then, unless the run may have changed it before: then it completes by the rest
-	// of the proof, or fails if that proves nothing.
+	// Skipped reports that there is nothing to do for the cluster, for the reason in Message. The run
+	// then skips the cluster, unless it may have changed the cluster before. In that case the attempt
+	// fails if Current is not set, and otherwise the rest of the proof counts.
 	Skipped bool
 	// Message names the objects that are not current, not healthy or failed. It may quote the
 	// status of an object, never another part of it.
@@ -118,7 +120,7 @@ type Proof struct {
 	// that the placement created them. The run reports it, see stages.ObjectsReleased. Objects that
 	// Orphan leaves are not named.
 	Released string
-	// Altered names objects that this call applied without a part that the cluster's API server
-	// does not take, and that part: see stages.ObjectsAltered.
+	// Altered names objects that this call applied without a part, because the cluster's API server
+	// rejects that part, and names the part: see stages.ObjectsAltered.
 	Altered string
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// SetCap declares how many clusters may be in flight together, over all runs of all placements
-// whose strategies name the cap; 0 lets no more clusters start. The name is a DNS subdomain. A
-// lower limit ends nothing: runs that hold more release slots as their clusters end. After a
-// change, waiting runs continue at once.
+// SetCap declares a cap: how many clusters may be updated at the same time, over all runs whose
+// strategies name the cap, of all placements. If limit is 0, no more clusters start. The name is a
+// DNS subdomain. A lower limit stops no update: a run that has too many slots releases them as its
+// clusters end. After a change, waiting runs continue at once.
 func (e *Engine) SetCap(ctx context.Context, name string, limit int) error {
 	if err := (stages.Cap{Name: name, Limit: limit}).Validate(); err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)

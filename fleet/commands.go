@@ -31,9 +31,10 @@ import (
 // that the person saw: the answer is refused if the request now has another binding. Without a
 // Binding it gets the binding of the request at the time of the call, which a policy may refuse. By
 // and At of the Decision are overwritten. The error matches backend.ErrNotFound if no such request
-// is open, and is an *approval.RefusedError if the policy does not let c.By answer. The ID of an
-// answer that was executed and does not count now is an error that matches backend.ErrConflict. The
-// request of a stopped run may be answered: nothing starts before the run does.
+// is open, and is an *approval.RefusedError if the policy does not let c.By answer. If c.ID is the
+// ID of an answer that was executed before, and the request does not count that answer now, the
+// error matches backend.ErrConflict. The request of a stopped run may be answered: nothing starts
+// before the run does.
 //
 // The engine does not authorize: any caller that the host admits may send a command, and c.By is
 // recorded as its author.

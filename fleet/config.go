@@ -23,8 +23,8 @@ import (
 // Config configures an [Engine]. Store and Inventory are required, and either Dialer or Updater;
 // every other field has a useful zero value.
 type Config struct {
-	// Store keeps all state. Engines that share a store share the work. It must
-	// return when the context of a call ends.
+	// Store keeps all state. Engines that share a store share the work. Its methods must return when
+	// the context of the call ends.
 	Store backend.Store
 	// Inventory lists the clusters.
 	Inventory backend.Inventory
@@ -33,19 +33,19 @@ type Config struct {
 	// Source provides the objects for snapshots. Without a Source, runs must name the index of an
 	// existing snapshot.
 	Source snapshot.Source
-	// Rules exclude objects that are never placed, whatever a placement selects. The engine checks
-	// them when a placement is declared and for every new snapshot. Earlier snapshots do not
-	// change, but excluded objects in them are neither rolled out nor restored by a rollback. The
-	// zero value excludes the objects that snapshot.Propagates excludes.
+	// Rules exclude objects from every placement, whatever it selects. The engine checks them when a
+	// placement is declared and for every new snapshot. Earlier snapshots do not change, but excluded
+	// objects in them are neither rolled out nor restored by a rollback. The zero value excludes the
+	// objects that snapshot.Propagates excludes.
 	Rules snapshot.Rules
-	// NamespaceRules limit, in addition to Rules, the objects that the authors of a namespace may
-	// bring to clusters: by a placement that has a Namespace, also in a ResourceEnvelope. They also
-	// limit the changes of an override of a namespace, for any placement. They are checked when
-	// Rules are. nil means snapshot.NamespaceRules(), which allows the objects that the built-in
-	// role edit may create; a pointer to the zero value allows everything.
+	// NamespaceRules are further limits for the authors of a namespace: a placement with a Namespace
+	// may bring only the objects that these rules allow, also out of a ResourceEnvelope, and an
+	// override with a Namespace may change only these objects, in any placement. The engine checks
+	// them when it checks Rules. nil means snapshot.NamespaceRules(), which allows the objects that
+	// the built-in role edit may create; a pointer to the zero value allows everything.
 	NamespaceRules *snapshot.Rules
-	// Authority is asked at approval gates, in addition to the callers of RunHandle.Command. The
-	// documentation of the package says when it is asked.
+	// Authority answers the requests of approval gates, in addition to people, who answer by
+	// [RunHandle.Command]. The documentation of this package says when the engine asks it.
 	Authority approval.Authority
 	// Metrics are the metric providers, by the names that checks of strategies use. A check whose
 	// provider is missing is an Error, so engines that share a store must have the same providers.
@@ -73,8 +73,8 @@ type Config struct {
 	//
 	// Engines that share a store must have the same Lease and Skew. Both are for liveness: safety
 	// does not depend on clocks. The engines tolerate a clock that differs by more than Skew: an
-	// engine whose record changes keeps its runs, and an engine whose record stands still for Lease
-	// and Skew loses them, whatever time the record has.
+	// engine keeps its runs while its record in the store changes, and loses them if the record has
+	// not changed for Lease plus Skew. The time in the record does not matter.
 	Lease, Skew time.Duration
 	// CallTimeout bounds every call to a plug-in and every read and write of a
 	// record; default 10 s, at most two thirds of Lease.
@@ -88,17 +88,17 @@ type Config struct {
 	// leases, use it. It may jump: package stages describes the effect on waits, and Skew the
 	// effect on leases. It is called concurrently and must return at once.
 	Clock func() time.Time
-	// RollbackName returns the nth name, from 1, for the rollback of the run with the given name
-	// and [RunSpec].Title; the engine skips names that are in use. It must be a pure function that
-	// returns at once and may be called concurrently, and it must return another DNS subdomain of
-	// at most 63 characters for each n. Engines that share a store must have the same function. If
-	// it is nil, or returns an invalid name, the engine uses the function [RollbackName] with the
-	// run's name and n.
+	// RollbackName returns the nth proposal, counted from 1, for the name of a run that rolls back the
+	// run with the given name and [RunSpec].Title; the engine takes the first name that is not in use.
+	// It must be a pure function that returns at once and may be called concurrently, and it must
+	// return another DNS subdomain of at most 63 characters for each n. Engines that share a store
+	// must have the same function. If it is nil, or returns an invalid name, the engine uses the
+	// function [RollbackName] with the run's name and n.
 	RollbackName func(run, title string, n int) string
-	// Reported, if not nil, receives the status of the objects of placements that have ReportStatus
-	// each time this engine has compared a cluster: when the watch begins, when an object changes
-	// there, and after a run. An unchanged status may be repeated. It may be called concurrently
-	// and must return at once.
+	// Reported, if not nil, receives the status of the objects on a cluster each time this engine has
+	// compared the cluster: when the watch begins, when an object changes there, and after a run. Only
+	// placements with ReportStatus have such a status. An unchanged status may be repeated. It may be
+	// called concurrently and must return at once.
 	Reported func(apply.StatusReport)
 	// Queues, if not nil, measures the depth and the delay of this engine's queues: package metrics
 	// has an implementation.

@@ -27,8 +27,8 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	return e.putPlacement(ctx, p, func(*Placement) error { return nil })
 }
 
-// ReplacePlacement is PutPlacement with the condition that the declaration is still was, or that
-// there is none if was is nil. Otherwise the error matches errdef.ErrChanged.
+// ReplacePlacement is PutPlacement with the condition that the declaration still equals was, or
+// does not exist if was is nil. Otherwise the error matches errdef.ErrChanged.
 func (e *Engine) ReplacePlacement(ctx context.Context, was *Placement, p Placement) error {
 	return e.putPlacement(ctx, p, func(now *Placement) error {
 		if !same(was, now) {

@@ -25,8 +25,8 @@ import (
 type DeleteOptions struct {
 	// By is the name of the caller, for the events.
 	By string `json:"by,omitempty"`
-	// Deadline is the time that a cluster that cannot be cleaned may delay the deletion
-	// before it is skipped, from 0 to 365 days; 0 means 5 min.
+	// Deadline is how long the deletion waits for a cluster that cannot be cleaned before it skips the
+	// cluster, from 0 to 365 days; 0 means 5 min.
 	Deadline metav1.Duration `json:"deadline,omitzero"`
 	// MaxConcurrency is the maximum number of clusters that are cleaned at the same time, a number
 	// of at least 1 or a percentage; nil means 50.
@@ -34,7 +34,7 @@ type DeleteOptions struct {
 	// Policy replaces the placement's DeletePolicy; empty keeps that policy. Abandon leaves the
 	// objects on the clusters, and removes the marks that tie them to the placement.
 	Policy placement.DeletePolicy `json:"policy,omitempty"`
-	// Owner, if it is not nil, is the owner that the placement must have, or else the error matches
+	// Owner, if not nil, must equal the owner of the placement, or else the error matches
 	// backend.ErrConflict. The check and the record of the deletion are one transaction.
 	Owner *string `json:"owner,omitempty"`
 }
@@ -44,7 +44,7 @@ type Deletion struct {
 	Placement string `json:"placement"`
 	// UID distinguishes the placement from others of the same name.
 	UID string `json:"uid"`
-	// Owner is the placement's.
+	// Owner is the owner of the placement.
 	Owner string `json:"owner,omitempty"`
 	By    string `json:"by,omitempty"`
 	// Orphan reports whether the objects are left on the clusters, by the policy Abandon.
@@ -55,18 +55,19 @@ type Deletion struct {
 	// deleted when the deletion has ended.
 	Run   string    `json:"run,omitempty"`
 	Since time.Time `json:"since"`
-	// Ended is when all records were deleted; zero while anything of the placement is stored. Once
-	// it is set, [PlacementHandle.ForgetDeletion] is not refused.
+	// Ended is when all records were deleted; zero while anything of the placement is stored. Until
+	// then, [PlacementHandle.ForgetDeletion] is refused.
 	Ended time.Time `json:"ended,omitzero"`
-	// Clusters is the number of clusters that might have held objects, Done the number of them that
-	// are known to hold none any more.
+	// Clusters is the number of clusters that may have had objects of the placement. Done is the
+	// number of these clusters that are known to have none left.
 	Clusters int `json:"clusters"`
 	Done     int `json:"done"`
-	// Left are the skipped clusters, ascending by name: at most 500 of the number in Skipped.
+	// Left are the skipped clusters, ascending by name, at most 500. Skipped is the number of all
+	// skipped clusters.
 	Left    []LeftCluster `json:"left,omitempty"`
 	Skipped int           `json:"skipped"`
 	// Released are the clusters on which objects were left for another reason than Orphan, with the
-	// objects and the reason: at most 500, once the clusters are done.
+	// objects and the reason, at most 500. It is empty until the clusters are done.
 	Released []LeftCluster `json:"released,omitempty"`
 }
 

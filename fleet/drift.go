@@ -18,8 +18,8 @@ import (
 // DriftOptions narrow a drift report. The zero value covers every cluster of the inventory that the
 // placement picks or was placed on before.
 type DriftOptions struct {
-	// Clusters restricts the report to these clusters; empty means all. A cluster is an error if
-	// the inventory does not have it, or if the placement neither picks it nor was placed on it
+	// Clusters restricts the report to these clusters; empty means all. It is an error to name a
+	// cluster that the inventory does not have, or that the placement neither picks nor was placed on
 	// before.
 	Clusters []string `json:"clusters,omitempty"`
 	// Index selects a snapshot to compare with, instead of the last target of each cluster.
@@ -37,13 +37,13 @@ type DriftOptions struct {
 //
 // It yields every cluster once, as soon as it has been compared; a few are compared at the same
 // time. A cluster that cannot be read is yielded with its problems. An object of the recorded drift
-// keeps its FirstObserved. After an error, which is about the placement, it yields nothing more.
-// [GroupDrift] groups clusters that differ in the same way.
+// keeps its FirstObserved. An error concerns the placement as a whole, and nothing is yielded after
+// it. [GroupDrift] groups clusters that differ in the same way.
 //
 // With [DriftOptions].Recorded it yields the recorded drift instead, ascending by cluster: the
 // clusters that differed or could not be compared when a run or the drift reconciler of
-// [Engine.Start] last compared them. It reads the store only. Observed of a cluster is then when
-// the recorded drift last changed, or, in the engine that reconciles the placement, when the
+// [Engine.Start] last compared them. It reads the store only. Then Observed of a cluster is when
+// its recorded drift last changed; in the engine that reconciles the placement, it is when the
 // cluster was last compared.
 func (h PlacementHandle) Drift(ctx context.Context, o DriftOptions) iter.Seq2[drift.ClusterReport, error] {
 	if o.Recorded {
@@ -107,15 +107,17 @@ func GroupDrift(all []drift.ClusterReport) []DriftGroup {
 }
 
 // NoDriftGroup is the group for approvals by the engine itself: it approves that the clusters of a
-// stage have not drifted. A gate whose policy asks for one approval of this group, alone or in
-// addition to people, passes only if they have not. The engine's approval holds only at a point in
-// time, see [approval.Decision]: the engine compares the clusters last, once all others have
-// approved and the waits beside the gate have ended. Only the engine can approve in this group.
+// stage have not drifted. If the policy of a gate requires one approval of this group, alone or in
+// addition to people, the gate passes only if no cluster has drifted. The engine's approval holds
+// only at a point in time, see [approval.Decision]: the engine compares the clusters last, once all
+// others have approved and the waits beside the gate have ended. Only the engine can approve in
+// this group.
 const NoDriftGroup = planning.NoDriftGroup
 
-// NoDrift returns a gate that passes once no cluster of the stage or group differs from its ledger.
-// Until then the run waits, and the engine compares the clusters again. A run with such a gate is
-// refused if the host has its own Updater.
+// NoDrift returns a gate that passes once no cluster of the stage or group differs from its ledger,
+// the record of the objects that the placement applied there. Until then the run waits, and the
+// engine compares the clusters again. A run with such a gate is refused if the host has its own
+// Updater.
 func NoDrift() stages.Task {
 	return stages.Task{Type: stages.Approval, Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: planning.NoDriftGroup, Count: 1}}}}
 }

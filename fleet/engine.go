@@ -98,11 +98,11 @@ func New(cfg Config) (*Engine, error) {
 }
 
 // Start drives the runs in the store until ctx ends: runs without an engine, runs of engines that
-// have not renewed their lease, and the runs that it had before under the same name. If several
-// engines share a store, the first engine that claims a run keeps it. Start returns when ctx has
-// ended, everything it started has ended too, and its leases are released. Errors of stores and
-// clusters do not end it: they are logged and retried. A clean stop returns nil. Start must not be
-// called twice at the same time.
+// have not renewed their lease, and the runs that an engine with the same Config.Name drove before.
+// If several engines share a store, the first engine that claims a run keeps it. Start returns when
+// ctx has ended, everything it started has ended too, and its leases are released. Errors of stores
+// and clusters do not end it: they are logged and retried. A clean stop returns nil. Start must not
+// be called twice at the same time.
 func (e *Engine) Start(ctx context.Context) error {
 	u := &e.updates
 	var examiner *examine.Examiner

@@ -50,12 +50,12 @@ type Placement struct {
 	// applies too.
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
 	// Exclusive prevents the placement from applying objects that another placement applies.
-	// AllowCoOwnership then lets it take over objects that have an owner on the cluster, which are
-	// held back otherwise.
+	// AllowCoOwnership then has another meaning: it lets the placement take over objects that have an
+	// owner reference on the cluster, which are held back otherwise.
 	Exclusive bool `json:"exclusive,omitempty"`
 	// DeletePolicy says how to treat objects that must leave a cluster, because they or the cluster
-	// left the placement, or because the placement is deleted. Objects left there are reported, see
-	// stages.ObjectsReleased.
+	// left the placement, or because the placement is deleted. Objects that stay on the cluster are
+	// reported, see stages.ObjectsReleased.
 	DeletePolicy placement.DeletePolicy `json:"deletePolicy,omitempty"`
 	// ReportStatus makes the engine watch clusters between runs, whatever ApplyStrategy.WhenToApply
 	// says, and call Config.Reported with the status of the objects there. A placement that only
@@ -81,7 +81,7 @@ type RunSpec struct {
 	// Index is the snapshot to roll out; nil means the current objects of the source, of which a
 	// snapshot is taken if none matches.
 	Index *int `json:"index,omitempty"`
-	// Strategy is copied into the plan. If it consists of a name, it stands for the declared
+	// Strategy is copied into the plan. If it consists of a name only, the engine uses the declared
 	// strategy of that name, see Engine.PutStrategy.
 	Strategy stages.Strategy `json:"strategy"`
 	// Hold makes the plan and leaves the run NotStarted until a command starts it.

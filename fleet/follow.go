@@ -156,9 +156,9 @@ func (f *Follower) Cursor() string {
 // run and its rollback. Events of one run are in order and yielded exactly once; events of
 // different runs are roughly in the order of their times.
 //
-// Events waits while the store fails. A record that cannot be read, because it is damaged or of a
-// newer format, is yielded once as an error; the events of other records continue, and its own do
-// when it can be read again. Events also continue after a [MissedError].
+// Events waits while the store fails. If a record cannot be read, because it is damaged or of a
+// newer format, Events yields one error and continues with the events of other records; the events
+// of this record follow once it can be read again. Events also continue after a [MissedError].
 func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
 		pause := backoff.Poll(f.e.cfg.Poll).Spread()
@@ -188,7 +188,7 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 }
 
 // Past yields the events after the cursor that are committed now. An error of the store ends it;
-// the errors that Events would yield do not.
+// after any other error, which Events would yield too, it continues.
 func (f *Follower) Past(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
 		if more, err := f.catchUp(ctx, yield); more && err != nil {

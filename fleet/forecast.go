@@ -26,8 +26,8 @@ type Assumptions struct {
 	// placement has updated a cluster; default 1 min.
 	Take metav1.Duration `json:"take,omitzero"`
 	// Approve is the assumed time from the opening of a request to its approval by people; 0 means
-	// that they approve at once, and a negative value that they never do. A request that has been
-	// open for longer is approved at once.
+	// that they approve at once, and a negative value that they never do. If a request has been open
+	// for longer than that already, it is assumed to be approved at once.
 	Approve metav1.Duration `json:"approve,omitzero"`
 	// Until is the maximum duration that the forecast covers; default 365 days.
 	Until metav1.Duration `json:"until,omitzero"`
@@ -68,8 +68,8 @@ type StageForecast struct {
 	Name string `json:"name"`
 	// State is the state of the stage at the end of the forecast.
 	State stages.State `json:"state"`
-	// Starts is when its first cluster may start, Ends when the stage and its gates are done; zero
-	// if this does not happen. Times before Forecast.Now are real.
+	// Starts is when the first cluster of the stage may start, Ends is when the stage and its gates
+	// are done; zero if this does not happen. Times before Forecast.Now are real.
 	Starts time.Time `json:"starts,omitzero"`
 	Ends   time.Time `json:"ends,omitzero"`
 }

@@ -50,11 +50,11 @@ func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approva
 // Forecast forecasts the end of the run, and the events until then. It simulates the run in
 // virtual time from its current state: clusters in flight with the time they have used so far,
 // open gates, and clusters that wait for a window or a retry, with the current windows and cap.
-// Durations follow the clusters that the run has completed. A cluster that an earlier run updated
-// takes its earlier duration, scaled by the pace of this run. Any other cluster takes the median
-// of this run. A cluster that has exceeded its duration takes the median of the clusters that took
-// even longer; if there are none, it is assumed to finish now. It writes nothing and asks no
-// cluster.
+// The durations are estimated from the clusters that the run has completed. A cluster that an
+// earlier run updated takes its earlier duration, scaled by the pace of this run. Any other cluster
+// takes the median of this run. A cluster that has already taken longer than that takes the median
+// of the clusters that took even longer; if there are none, it is assumed to finish now. It writes
+// nothing and asks no cluster.
 //
 // A run that has not begun or is stopped is assumed to start now, without waiting for the run
 // before it; Forecast.Assumes says so. The forecast of an ended run is its real end. A rollback is
@@ -64,9 +64,9 @@ func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approva
 // The first forecast of a run reads its whole journal. The engine remembers the journals of the
 // runs that it forecast last, so a display may call Forecast every second: it reads one record if
 // nothing is new, and otherwise the new part of the journal. While only cluster events occur, it
-// returns a forecast again for twenty times the duration of its computation, so that polling takes
-// at most a twentieth of one processor; Forecast.Now is the time of the forecast. The result is
-// shared: the caller must not change it.
+// returns the previous forecast for twenty times as long as its computation took, so that polling
+// takes at most a twentieth of one processor; Forecast.Now is the time of the forecast. The result
+// is shared: the caller must not change it.
 func (h RunHandle) Forecast(ctx context.Context, a Assumptions) (Forecast, error) {
 	m := h.e.forecasts.GetOrAdd(forecastKey{h.name, a}, func() *forecastMemory { return new(forecastMemory) })
 	m.mu.Lock()

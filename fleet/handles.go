@@ -17,8 +17,8 @@ func (h PlacementHandle) Name() string { return h.name }
 
 // RunHandle has the verbs of one run. It is a small value without state: each method reads the
 // store, so a handle may be kept, copied and used concurrently for as long as its engine is used.
-// It stands for the name: if the run is deleted and another run is created under the name, the
-// handle is the handle of that run. [Engine.CreateRun] and [Engine.EnsureRun] create a run.
+// It refers to the run by name: if the run is deleted and another run is created under the name,
+// the handle refers to the new run. [Engine.CreateRun] and [Engine.EnsureRun] create a run.
 type RunHandle struct {
 	e    *Engine
 	name string

@@ -26,12 +26,13 @@ type PlacedCluster struct {
 	Index    int       `json:"index"`
 	Revision string    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// Tried is the index that a run last tried to bring to the cluster, possibly in part; it is
-	// Index if that snapshot was proven.
+	// Tried is the index of the snapshot that a run last tried to bring to the cluster, which may have
+	// it in part. It equals Index if that snapshot was proven.
 	Tried int `json:"tried"`
-	// Policy is the index of the selection, plus one, of the run that last proved the revision, or
-	// of the run that is under way and has reached the cluster; 0 if it is not known. A selection
-	// by another policy has another index.
+	// Policy identifies the placement's policy for which the cluster was last updated: the index of a
+	// selection plus one, or 0 if it is not known. The selection belongs to the run that is under way
+	// if it has reached the cluster, and otherwise to the run that last proved the revision. A
+	// selection by another policy has another index.
 	Policy int `json:"policy,omitempty"`
 	// Run is the run that is under way and has the cluster in its plan, and State is the cluster's
 	// state in that run; both are empty if there is no such run.

@@ -45,9 +45,9 @@ type Preview struct {
 
 // ClusterDiff lists the changes that a run would make on one cluster, in the form of a drift
 // report. Revision is the revision that the cluster would get, empty if it would be cleaned.
-// Objects are the objects that the run would change, and the objects that differ and that the run
-// would leave alone; Reason distinguishes them. The hub's side of a difference is the object that
-// the cluster would get.
+// Objects lists the objects that the run would change, and the objects that differ but that the run
+// would leave alone; the Reason of each object says which. The hub's side of a difference is the
+// object that the cluster would get.
 type ClusterDiff struct {
 	drift.ClusterReport
 	// Has is the revision that the cluster proves to have; empty if it has none, and while an
@@ -56,8 +56,8 @@ type ClusterDiff struct {
 }
 
 // Preview plans the run that spec asks for and writes nothing, not even a snapshot. The spec needs
-// no name yet. A later plan may differ if something has changed: name the digest in RunSpec.Plan to
-// be sure. If spec names a plan and the plan is not that one, the error matches
+// no name yet. A later plan may differ if something has changed: to be sure, set RunSpec.Plan to
+// the digest of this plan. If spec has a digest already and the plan has another, the error matches
 // errdef.ErrPlanChanged.
 func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*Preview, error) {
 	if err := e.withStrategy(ctx, &spec); err != nil {
@@ -102,10 +102,11 @@ func (p *Preview) content(ctx context.Context, digest string) (snapshot.Set, err
 // to 32 are compared at the same time. It only reads. If only has names, it compares only these
 // clusters, and yields an error and nothing else if the plan does not have one of them.
 //
-// A cluster that cannot be read is yielded with its problems, and so are objects that the run could
-// not apply, or would leave because the placement's strategy says so. At most 100 objects of a
-// cluster are listed, up to 256 KiB; Total counts all. Secret values are not shown. A field that
-// the hub dropped is listed if the member records the manager that wrote it, as API servers do.
+// A cluster that cannot be read is yielded with its problems. The problems also include objects
+// that the run could not apply, or would leave because the placement's strategy says so. At most
+// 100 objects of a cluster are listed, up to 256 KiB; Total counts all. Secret values are not
+// shown. A field that the hub dropped is listed if the member records the manager that wrote it, as
+// API servers do.
 func (p *Preview) Diff(ctx context.Context, only ...string) iter.Seq2[ClusterDiff, error] {
 	return func(yield func(ClusterDiff, error) bool) {
 		positions, err := p.positions(only)

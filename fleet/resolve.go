@@ -23,10 +23,10 @@ type Resolution struct {
 
 // Resolve decides which clusters a placement picks now, without a run. If the result differs from
 // the last selection, because of the policy or the inventory, it is recorded with a
-// SelectionChanged event; otherwise nothing is written. A run that is created decides again.
+// SelectionChanged event; otherwise nothing is written. Each new run decides again.
 //
-// For [placement.Decide], the clusters placed already are the ones in the last recorded selection,
-// by Resolve or by a run, and the updated clusters are the ones that a run has begun to update.
+// Resolve tells [placement.Decide] that the clusters of the last selection, recorded by Resolve or
+// by a run, are placed already, and that the clusters that a run has begun to update are updated.
 // Therefore a selection is stable across restarts.
 func (h PlacementHandle) Resolve(ctx context.Context) (Resolution, error) {
 	inventory, err := h.e.state.Inventory(ctx)

@@ -51,9 +51,10 @@ func (s *RunSpec) request() planning.Request {
 // CreateRun returns the planner's error if the plan has problems, errdef.ErrPlanChanged if the plan
 // is not the one that spec names, and a *stages.RejectedError if the placement refuses a second
 // run. The error matches backend.ErrConflict if the name is taken or the placement no longer has
-// the version that spec names, and errdef.ErrNotFound if the strategy names an undeclared cap. None
-// of these errors leaves anything behind, except possibly a snapshot of the source. After an error
-// of the store the run may or may not exist: [Engine.EnsureRun] creates it or finds it.
+// the version that spec names, and errdef.ErrNotFound if the strategy names an undeclared cap. If
+// CreateRun returns one of these errors, it has recorded nothing, except possibly a snapshot of the
+// source. After an error of the store the run may or may not exist: [Engine.EnsureRun] creates it
+// or finds it.
 func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err := e.withStrategy(ctx, &spec); err != nil {
 		return Status{}, err
@@ -70,11 +71,12 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 // after a restart and after an error, and gets one run.
 //
 // The run matches if the placement, the strategy and the owner are the same, and also the index and
-// the digest of the plan if spec has them. A strategy that consists of its name is the same if the
-// run has a strategy of this name, even if its declaration has changed since. Otherwise the error
-// says how they differ, and matches [backend.ErrConflict]. A spec without an index accepts the
-// snapshot that the run was created with, even if the source has changed since: give a run a name
-// that identifies the change, such as web-v1.4.2, or name the index.
+// the digest of the plan if spec has them. If the strategy of spec consists of a name only, it is
+// the same if the run's strategy has that name, even if the declared strategy has changed since. If
+// the run does not match, the error says how it differs from spec, and matches
+// [backend.ErrConflict]. A spec without an index accepts the snapshot that the run was created
+// with, even if the source has changed since: give a run a name that identifies the change, such as
+// web-v1.4.2, or name the index.
 func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
 	s, err := e.Run(spec.Name).Status(ctx)
 	if err == nil && spec.namesStrategy() && s.Plan.Strategy.Name == spec.Strategy.Name {
@@ -215,8 +217,9 @@ func (h RunHandle) CatchUp(ctx context.Context, name string, starter approval.Id
 // With force, the run is not stopped first. No more clusters are started, and the engine that
 // drives the run is fenced: the store refuses its next write, and so do the members once the next
 // run has written its epoch. An update in flight is not undone: objects sent to a cluster stay, and
-// objects under way may still arrive. Such a cluster counts as tried, see [PlacedCluster], and the
-// next run of the placement brings it to its own target. Runs that wait for shared caps continue.
+// objects under way may still arrive. [PlacedCluster].Tried names the snapshot that such a cluster
+// may have in part, and the next run of the placement brings the cluster to its own target. Runs
+// that wait for shared caps continue.
 //
 // A run whose record is damaged can always be deleted; a run that a newer version wrote cannot.
 // After an error Delete may be called again, and completes the deletion.

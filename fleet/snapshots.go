@@ -23,19 +23,20 @@ func (h PlacementHandle) Capture(ctx context.Context) (snapshot.Snapshot, error)
 }
 
 // PreviewCapture returns the snapshot that [PlacementHandle.Capture] would take, with its items as
-// [PlacementView.Items] returns them, and writes nothing. It is for a host whose runs take the
-// snapshots, because they are created without an index, and that shows the selected objects, or the
-// problems of the selection, before then. The index is the index of the latest snapshot if nothing
-// differs from it, and otherwise the next one, which another snapshot may get.
+// [PlacementView.Items] returns them, and writes nothing. It is for a host that creates runs
+// without an index, so that the runs take the snapshots, and wants to show the selected objects or
+// the problems of the selection before that. If nothing differs from the latest snapshot, the
+// result has its index; otherwise the result has the next index, which another snapshot may get in
+// the end.
 func (h PlacementHandle) PreviewCapture(ctx context.Context) (snapshot.Snapshot, []snapshot.Item, error) {
 	return h.e.planner.PreviewCapture(ctx, h.name)
 }
 
-// SetIrreversible marks a snapshot as irreversible, or removes the mark. Its changes cannot be
-// undone, such as a change of a database, so no cluster is rolled back past it. A cluster that has
-// the snapshot or a newer one, or may have parts of one, gets no older snapshot, and no rollback
-// cleans it. This applies to rollbacks and to runs of an older index, which fail. by is recorded
-// in the event. It is no error if the mark is set or removed already.
+// SetIrreversible marks a snapshot as irreversible, or removes the mark. Mark a snapshot if its
+// changes cannot be undone, such as a change of a database. If a cluster has the snapshot or a
+// newer one, or may have parts of one, the engine brings it no older snapshot, and no rollback
+// cleans it. A run that would bring such a cluster an older snapshot fails. by is recorded in the
+// event. It is no error if the mark is set or removed already.
 func (h PlacementHandle) SetIrreversible(ctx context.Context, index int, irreversible bool, by string) error {
 	return markSnapshot(ctx, h.e.state, h.name, index, by, irreversible)
 }

@@ -36,8 +36,8 @@ func (e *Engine) PutStrategy(ctx context.Context, s stages.Strategy) error {
 	}
 }
 
-// ReplaceStrategy is PutStrategy with the condition that the declared strategy is still was, or
-// that there is none if was is nil. Otherwise the error matches errdef.ErrChanged.
+// ReplaceStrategy is PutStrategy with the condition that the declared strategy still equals was, or
+// does not exist if was is nil. Otherwise the error matches errdef.ErrChanged.
 func (e *Engine) ReplaceStrategy(ctx context.Context, was *stages.Strategy, s stages.Strategy) error {
 	if err := ValidateStrategy(s); err != nil {
 		return err

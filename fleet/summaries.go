@@ -37,7 +37,7 @@ type RunSummary struct {
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
 	Skipped   int `json:"skipped"`
-	// Created, Started and Ended are zero if this has not happened.
+	// Created, Started and Ended are the times of these steps; zero if a step has not happened.
 	Created time.Time `json:"created,omitzero"`
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
@@ -47,7 +47,7 @@ type RunSummary struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// Runs returns the runs of all placements, by the names of the placements, in the order of their
+// Runs returns the runs of all placements, ordered by the name of the placement and then by
 // creation. It is made for lists: it reads only the first record of a plan and not the clusters, so
 // a thousand runs take some tens of milliseconds. Therefore it does not verify a plan by its
 // digest; [RunHandle.Status] does. A run that cannot be read is included with its Problem.
@@ -59,10 +59,9 @@ func (e *Engine) Runs(ctx context.Context) ([]RunSummary, error) {
 	return e.summaries(ctx, placements, func(err error) bool { return state.IsNotFound(err) })
 }
 
-// Runs returns the runs of the placement in the order of their creation, as
-// [PlacementHandle.RunNames] does for all placements. It omits runs that were deleted, or
-// forgotten because of the placement's RunHistory. The error matches backend.ErrNotFound if there
-// is no placement of that name.
+// Runs returns the runs of the placement in the order of their creation, as [Engine.Runs] does for
+// all placements. It omits runs that were deleted, or forgotten because of the placement's
+// RunHistory. The error matches backend.ErrNotFound if there is no placement of that name.
 func (h PlacementHandle) Runs(ctx context.Context) ([]RunSummary, error) {
 	return h.e.summaries(ctx, []string{h.name}, func(error) bool { return false })
 }

@@ -16,9 +16,10 @@ import (
 )
 
 // PlacementView is a placement at one moment: its record is read once, and all answers are
-// consistent with it. A method reads the data that the record refers to when it needs them. If they
-// are not found and the record was written since, the method reads the placement again and answers
-// by the newer record. The methods may be called concurrently, and the caller owns the results.
+// consistent with it. A method reads the data that the record refers to when it needs them. If that
+// data was deleted and the record was written since, the method reads the placement again and
+// answers from the newer record. The methods may be called concurrently, and the caller owns the
+// results.
 type PlacementView struct {
 	state    *state.State
 	contents *content.Store
@@ -57,15 +58,17 @@ func (v *PlacementView) read(ctx context.Context, do func(*record.Placement) err
 // the latest.
 func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.rec.Snapshots) }
 
-// Version identifies the runs of the placement, which of them have ended, and the revisions of its
-// clusters. RunSpec.Version makes a run conditional on it: see [Engine.CreateRun].
+// Version returns a token that is the same as long as the placement has the same runs, the same of
+// them have ended, and its clusters have the same revisions. RunSpec.Version makes a run
+// conditional on it: see [Engine.CreateRun].
 func (v *PlacementView) Version() string { return v.rec.Version() }
 
 // RunNames returns the names of the placement's runs, as [PlacementHandle.RunNames] does.
 func (v *PlacementView) RunNames() []string { return runNames(v.rec) }
 
-// Unended returns the names of the runs whose end is not in the record, in the order of their
-// creation. The changes that they have made to clusters so far are in their own records.
+// Unended returns the names of the runs whose end the placement's record does not have yet, in the
+// order of their creation. Only the runs' own records have the changes that they have made to
+// clusters so far.
 func (v *PlacementView) Unended() (names []string) {
 	for i := range v.rec.Runs {
 		if v.rec.Runs[i].Ended == "" {

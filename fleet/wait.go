@@ -117,12 +117,12 @@ func (w *waiter) changed(ctx context.Context, key string, read backend.Revision)
 	return errors.New("the watch ended")
 }
 
-// Moves reports whether a run can progress without a person: a command to it is not processed yet,
-// or it waits for a condition other than an answer, a start, or a run that cannot progress itself.
-// A wait for an answer with a timeout counts as such a condition. Once the run has ended, Moves
-// reports on its rollback. If the result is false, a status that is read afterwards is final until
-// a person acts. The result does not depend on whether an engine drives the run, so a host that
-// drives it may exit when nothing moves.
+// Moves reports whether a run can progress without a person. It can if a command to it is not
+// processed yet, or if it waits for anything other than an answer without a timeout, a start
+// command, or a run that cannot progress itself. Once the run has ended, Moves reports on its
+// rollback. If the result is false, a status that is read afterwards is final until a person acts.
+// The result does not depend on whether an engine drives the run, so a host that drives it may exit
+// when nothing moves.
 func (h RunHandle) Moves(ctx context.Context) (bool, error) {
 	s, err := h.Status(ctx)
 	if err != nil {
