@@ -15,13 +15,13 @@ import (
 // Type says how the objects of a placement are written to its clusters.
 type Type string
 
-// The types of apply. Both applies are done on the server, by a field manager of the placement's
-// own: fields that the hub dropped are removed, fields of other managers stay.
+// The types of apply. ServerSide and ClientSide both use server-side apply, with a field manager
+// for the placement: fields that the hub dropped are removed, fields of other managers stay.
 //
 // ServerSide refuses an object with a field that the schema of its kind does not have, or with
-// several items of a keyed list under one key. ClientSide takes it, as kubectl apply does: without
-// the field, and with the last of the items. A run reports that by stages.ObjectsAltered, and it is
-// no drift.
+// several items of a keyed list under one key. ClientSide accepts such an object, as kubectl apply
+// does: it omits the field, and keeps the last of the items. A run reports this by
+// stages.ObjectsAltered, and it is not drift.
 const (
 	ServerSide Type = "ServerSideApply"
 	ClientSide Type = "ClientSideApply"
@@ -37,8 +37,8 @@ type WhenToApply string
 const (
 	// Always restores the objects that drifted.
 	Always WhenToApply = "Always"
-	// IfNotDrifted reports an object that drifted and leaves it alone, until the hub has another
-	// version of it: that version is applied in any case.
+	// IfNotDrifted reports an object that drifted and does not restore it. If the hub gets another
+	// version of the object, that version is applied in any case.
 	IfNotDrifted WhenToApply = "IfNotDrifted"
 )
 
@@ -57,9 +57,9 @@ const (
 // Strategy says how the objects of a placement are applied, compared and kept. A run keeps the
 // strategy that its placement had when the run was created.
 //
-// An object that must not be applied, because it drifted or must not be taken over, is an error of
-// its cluster that names it; the other objects are applied, and kept as WhenToApply says. Objects
-// that have to be removed from the cluster stay until nothing is held back any more.
+// If an object must not be applied, because it drifted or must not be taken over, its cluster fails
+// with an error that names the object. The other objects are applied, and kept as WhenToApply says.
+// Objects that have to be removed from the cluster stay there until every object may be applied.
 type Strategy struct {
 	// Type is ServerSide if empty.
 	Type Type `json:"type,omitempty"`
@@ -75,14 +75,15 @@ type Strategy struct {
 	WhenToApply WhenToApply `json:"whenToApply,omitempty"`
 	// WhenToTakeOver is TakeOverAlways if empty.
 	WhenToTakeOver WhenToTakeOver `json:"whenToTakeOver,omitempty"`
-	// Ignore are differences that do not count, and are not restored.
+	// Ignore are rules for differences that are neither reported nor restored.
 	Ignore []drift.IgnoreRule `json:"ignore,omitempty"`
 	// Secrets are pointers to values that must not be shown, with * for any key or index, in
 	// addition to the values that are secret by their kind.
 	Secrets []string `json:"secrets,omitempty"`
 	// DryRun asks a member about differences by a dry run of the apply, if its connection is a
 	// backend.ConnDryRunner: a field that the apply would not change does not differ. It costs the
-	// member a call for each object that differs; a dry run that fails fails nothing else.
+	// member a call for each object that differs; if the dry run fails, the field is reported as
+	// different.
 	DryRun bool `json:"dryRun,omitempty"`
 	// Health are rules that say when objects of the placement are healthy. The engine's Prober
 	// evaluates them, before its own rules: see health.RuleProber.
@@ -102,7 +103,7 @@ func (s Strategy) Key() string {
 	return string(b)
 }
 
-// ReportsOnly reports whether nothing is written to a cluster.
+// ReportsOnly reports whether the strategy writes nothing to a cluster.
 func (s Strategy) ReportsOnly() bool { return s.Type == ReportDiff }
 
 // Watches reports whether clusters are watched between runs.

@@ -11,7 +11,7 @@ const (
 	NotApplied FailingReason = "NotApplied"
 	// NoSuchKind: the cluster does not serve the kind of the object.
 	NoSuchKind FailingReason = "NoSuchKind"
-	// NotHealthy: the object was applied, and is not healthy, or not yet.
+	// NotHealthy: the object was applied, and is not healthy or not healthy yet.
 	NotHealthy FailingReason = "NotHealthy"
 	// HeldDrifted: the object drifted, and the strategy does not restore it.
 	HeldDrifted FailingReason = "HeldDrifted"
@@ -20,7 +20,7 @@ const (
 	HeldForeign FailingReason = "HeldForeign"
 )
 
-// FailingObject is an object that a cluster does not have as an update wants it.
+// FailingObject is an object that is not on a cluster in the state that an update wants.
 type FailingObject struct {
 	snapshot.ID
 	Reason FailingReason
@@ -31,7 +31,7 @@ type FailingObject struct {
 	// part of it, and is cut at 256 characters.
 	Message string
 	// Envelope is the envelope that contains the object if no cluster gets it, see
-	// snapshot.Unplaced; nil otherwise. Such an object has the reason of the Unplaced, or
+	// snapshot.Unplaced; nil otherwise. The Reason of such an object is the reason of the Unplaced, or
 	// NotApplied if it has no name.
 	Envelope *snapshot.ID
 }

@@ -74,8 +74,8 @@ func (m *Manifest) Baseline(live *unstructured.Unstructured) *Baseline {
 
 // BaselineAfter is like Baseline for an object that existed before the apply; before is
 // its earlier state. The result does not explain a field that only the member had before,
-// unless known explains it or it is in an atomic list or map, because an apply does not
-// touch other fields that it does not name.
+// because an apply does not touch fields that it does not name. It does explain such a field if
+// known explains it, or if the field is in an atomic list or map.
 func (m *Manifest) BaselineAfter(before, live *unstructured.Unstructured, known *Baseline) *Baseline {
 	b := m.Baseline(live)
 	if b == nil || before == nil || before.Object == nil || m.check(before.Object) != nil {

@@ -24,7 +24,7 @@ const (
 	Unknown ClusterState = "Unknown"
 )
 
-// Reason is the meaning of a difference for the object.
+// Reason says what the difference of an object means, or what a run would do with the object.
 type Reason string
 
 // The reasons.
@@ -38,14 +38,15 @@ const (
 	// FailedToTakeOver: the object was there before, and differs.
 	FailedToTakeOver Reason = "FailedToTakeOver"
 	// ToCreate, ToChange, ToRemove and ToRelease are changes that a run would make, see
-	// fleet.Preview.Diff. An object that is released is no longer the placement's and stays.
+	// fleet.Preview.Diff. A released object stays on the cluster and no longer belongs to the
+	// placement.
 	ToCreate  Reason = "ToCreate"
 	ToChange  Reason = "ToChange"
 	ToRemove  Reason = "ToRemove"
 	ToRelease Reason = "ToRelease"
 )
 
-// ObjectReport is how one object of a cluster differs.
+// ObjectReport says how one object of a cluster differs.
 type ObjectReport struct {
 	Report
 	Reason Reason `json:"reason"`

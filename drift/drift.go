@@ -18,7 +18,7 @@ const (
 	MaxNodes = value.MaxNodes
 )
 
-// Comparison says which differences count.
+// Comparison says which differences are reported.
 type Comparison string
 
 // The comparisons.
@@ -31,7 +31,7 @@ const (
 	Full Comparison = "FullComparison"
 )
 
-// Class is the kind of a difference.
+// Class says in which way a field differs.
 type Class string
 
 // The classes of differences. The classes that Partial reports come first.
@@ -47,8 +47,8 @@ const (
 	// only if the order has a meaning or the list is atomic, so that an apply
 	// would restore the order.
 	Order Class = "Order"
-	// Unmanaged fields are on the member only. Partial reports them only inside
-	// of atomic lists, atomic maps and unions.
+	// Unmanaged fields are in the member's object only. Partial reports them only inside of atomic
+	// lists, atomic maps and unions.
 	Unmanaged Class = "Unmanaged"
 )
 

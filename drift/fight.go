@@ -29,8 +29,8 @@ func (f *Fight) Restored() { f.restored = true }
 // Drifted records a difference. If Restored was called since the last call, the
 // difference has returned and the score grows by one. The score halves every
 // [FightHalfLife]. Drifted returns the score, and reports a fight at [FightScore] or
-// more. During a fight, add an ignore rule or talk to the owner of the other writer;
-// another apply does not help.
+// more. In a fight another apply does not help: add an ignore rule, or talk to the owner of the
+// other writer.
 func (f *Fight) Drifted(now time.Time) (score float64, fighting bool) {
 	f.score *= decay(now.Sub(f.at))
 	if f.restored {

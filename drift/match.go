@@ -24,13 +24,13 @@ func identityOf(o *unstructured.Unstructured) identity {
 }
 
 // Match finds the member's object for each object of the hub, by group, kind, namespace
-// and name. It returns a pair for each object of the hub, in their order. The rest are
-// the member's objects that the hub has in no version.
+// and name. It returns a pair for each object of the hub, in their order. The second result has the
+// member's objects that the hub has in no version.
 //
 // If the member has an object in several versions, Match takes the version of the hub,
-// or else the first; [Compare] warns about another version. An object without a namespace
-// matches an object in the namespace default, unless one of the sides has both, because
-// files and clusters may name that namespace or omit it.
+// or else the first version; [Compare] warns if the version is another than the hub's. An object
+// without a namespace matches an object in the namespace default, unless one of the sides has both,
+// because files and clusters may name that namespace or omit it.
 func Match(hub, member []*unstructured.Unstructured) (pairs []Pair, rest []*unstructured.Unstructured) {
 	asked, there := map[identity]bool{}, map[identity][]*unstructured.Unstructured{}
 	for _, h := range hub {

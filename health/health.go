@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// The most rules of one list, and the most bytes of one expression.
+// The maximum number of rules in one list, and the maximum length of one expression in bytes.
 const (
 	MaxRules      = 64
 	MaxExpression = 4096

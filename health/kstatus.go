@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Kstatus is the health that the engine sees without a Prober. An object whose status is of an
-// older generation is not ready. Otherwise kstatus judges it: Current is ready, Failed has
-// failed, and anything else is not yet ready, for the reason in message. An object without any
-// status is Current. Beyond kstatus
+// Kstatus is the [Prober] of an engine whose host sets none. If the status of an object is of an
+// older generation, the object is not ready. Otherwise the kstatus library judges it: Current means
+// ready, Failed means failed, and anything else means not yet ready, for the reason in message. An
+// object without any status is Current. Beyond kstatus
 //
 //   - a condition with an older observedGeneration proves nothing, for or against the object;
 //   - known conditions count for every kind, such as NotReady, Degraded, Available, Programmed
-//     and Accepted, unless Ready is True; so do those of listeners, parents and ancestors, by the
-//     conventions of the Gateway API;
-//   - some kinds have rules of their own: see the documents.
+//     and Accepted, unless Ready is True; so do such conditions of listeners, parents and
+//     ancestors, by the conventions of the Gateway API;
+//   - some kinds have rules of their own: see the section Health of docs/hub.md.
 //
 // A status that cannot be read is left out, and message says so, also if the object is ready.
 func Kstatus(obj *unstructured.Unstructured) (ready, failed bool, message string) {

@@ -300,9 +300,10 @@ func shape(v any) string {
 }
 
 // Evidence returns the part of an object that proves its state: the object without the conditions
-// whose observedGeneration is older than its metadata.generation, and why its status as a whole
-// proves nothing, or "". It covers the conditions of the status, and those of its listeners,
-// parents and ancestors by the conventions of the Gateway API. It does not change obj.
+// whose observedGeneration is older than its metadata.generation, and the reason why its status as
+// a whole proves nothing, or "" if there is none. It covers the conditions of the status, and those
+// of its listeners, parents and ancestors by the conventions of the Gateway API. It does not change
+// obj.
 func Evidence(obj *unstructured.Unstructured) (fresh *unstructured.Unstructured, outdated string) {
 	r := read(obj)
 	if outdated = r.outdated(); outdated != "" {

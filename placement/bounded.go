@@ -31,10 +31,10 @@ const (
 // ValidName reports whether a cluster may have the name: it is a DNS label (RFC 1123).
 func ValidName(name string) bool { return isLabel(name) }
 
-// Bounded returns the cluster within the limits of this package; if c keeps them, it returns c.
-// Otherwise it drops labels, properties and taints beyond the limits, keeps the first by name,
-// and says so in [Cluster.Unhealthy]: nothing new is placed on the cluster, and other clusters
-// are not affected. It replaces an invalid UID by its SHA-256, so that it stays distinct.
+// Bounded returns c if it is within the limits of this package. Otherwise it returns a copy with
+// only the first labels, properties and taints by name, up to the limits, and says so in
+// [Cluster.Unhealthy]. So nothing new is placed on the cluster, and other clusters are not
+// affected. It replaces an invalid UID by its SHA-256, so that the UID stays distinct.
 func (c Cluster) Bounded() Cluster {
 	var why []string
 	note := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }

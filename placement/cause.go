@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Cause returns the names of the override and the rule that broke an object on a cluster: the
-// last rule with bad false before it and true after it. It is empty if no rule did. The object
-// must be a result of [Renderer.Render] for the cluster; Cause renders it once more, rule by
-// rule.
+// Cause returns the names of the override and the rule that broke an object on a cluster: the last
+// rule before which bad returns false for the object, and after which bad returns true. It is empty
+// if there is no such rule. The object must be a result of [Renderer.Render] for the cluster; Cause
+// renders it once more, rule by rule.
 func (r *Renderer) Cause(c Cluster, obj *unstructured.Unstructured, bad func(*unstructured.Unstructured) bool) (cause string) {
 	i := slices.IndexFunc(r.objs, func(o *unstructured.Unstructured) bool {
 		return o.GroupVersionKind() == obj.GroupVersionKind() && o.GetNamespace() == obj.GetNamespace() && o.GetName() == obj.GetName()

@@ -9,11 +9,11 @@ import (
 // It returns a verdict for every cluster of the inventory and every cluster that the policy
 // names, by name.
 //
-// A placed cluster stays despite new taints or bad health, unless it is held out, is leaving or
-// no longer matches the policy. A PickAll or PickFixed policy matches placed clusters again with
-// each selection, a PickN policy only if an edit changed more than its number. A PickFixed policy
-// picks its named clusters despite taints, if the inventory has them and they are healthy;
-// without names it picks nothing.
+// A placed cluster stays despite new taints or bad health, unless it is in [Previous].HeldOut, is
+// leaving the fleet or no longer matches the policy. A PickAll or PickFixed policy matches placed
+// clusters again with each selection, a PickN policy only if an edit changed more than its number.
+// A PickFixed policy picks its named clusters despite taints, if the inventory has them and they
+// are healthy; without names it picks nothing.
 //
 // A PickN policy keeps the clusters that stay and picks one more at a time, each with the best
 // [Score], until it has enough. If there are too many, it drops one at a time: first clusters

@@ -16,8 +16,8 @@ type Override struct {
 	// Name is a DNS label, unique among the overrides of its namespace.
 	Name string `json:"name"`
 	// Namespace is the namespace of a namespaced override, which selects objects of that namespace
-	// only. Empty makes the override cluster-wide: it selects cluster-scoped objects, and a selected
-	// Namespace stands for itself and every object in it.
+	// only. Empty makes the override cluster-wide: it selects cluster-scoped objects, and with a
+	// Namespace also every object in it.
 	Namespace string `json:"namespace,omitempty"`
 	// Priority orders overrides that select the same object: a higher priority is applied later.
 	// With the same priority, cluster-wide overrides come before namespaced ones, and the rest is
@@ -38,8 +38,9 @@ func (o Override) String() string {
 	return o.Namespace + "/" + o.Name
 }
 
-// SelectsObject reports whether the override selects an object, by itself or by its Namespace.
-// The group is empty for the core API group, the namespace for a cluster-scoped object.
+// SelectsObject reports whether the override selects an object, either directly or because it
+// selects the object's Namespace. The group is empty for the core API group, the namespace for a
+// cluster-scoped object.
 func (o Override) SelectsObject(group, version, kind, namespace, name string) bool {
 	return slices.ContainsFunc(o.Selectors, func(s ObjectSelector) bool {
 		itself := s == ObjectSelector{Group: group, Version: version, Kind: kind, Name: name} && namespace == o.Namespace

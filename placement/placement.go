@@ -26,11 +26,12 @@ type Cluster struct {
 	UID string `json:"uid,omitempty"`
 	// Labels are matched by policies, stages and overrides.
 	Labels map[string]string `json:"labels,omitempty"`
-	// Properties are measurements of the inventory under names of its choice, for example the number
-	// of nodes or the available CPU. Policies compare them.
+	// Properties are values that the inventory has measured, under names of its choice, for example
+	// the number of nodes or the available CPU. Policies compare them.
 	Properties map[string]resource.Quantity `json:"properties,omitempty"`
 	// Namespaces are the namespaces of the cluster, or nil if the inventory does not report them. A
-	// placement of a namespace picks no further cluster without it, see [Previous].
+	// placement that needs a namespace picks no further cluster without that namespace, see
+	// [Previous].
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Taints keep a policy from picking the cluster, unless the policy tolerates them. Objects that
 	// are placed there stay.
@@ -93,9 +94,8 @@ type Policy struct {
 	Tolerations []Toleration `json:"tolerations,omitempty"`
 }
 
-// Term is a requirement on the labels and properties of a cluster; all of them must match. An
-// empty term matches every cluster. Its JSON is a label selector with an optional list of
-// properties.
+// Term is a requirement on a cluster: its labels and all Properties must match. An empty term
+// matches every cluster. Its JSON is a label selector with an optional list of properties.
 type Term struct {
 	// LabelSelector matches every cluster when empty.
 	metav1.LabelSelector
@@ -131,8 +131,8 @@ type Preference struct {
 	Weight int `json:"weight"`
 	// LabelSelector selects the clusters that get the weight; nil selects all.
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// Sorter gives clusters a share of the weight by a property. Without a sorter they get all of
-	// it.
+	// Sorter gives each cluster a share of the weight according to a property. Without a sorter each
+	// cluster gets the whole weight.
 	Sorter *PropertySorter `json:"sorter,omitempty"`
 }
 
@@ -161,23 +161,24 @@ const (
 )
 
 // SpreadConstraint distributes the clusters that a policy picks over domains: clusters with the
-// same value of a label. Only domains with a cluster that is placed or may be picked count.
+// same value of a label. It considers only domains that have a cluster that is placed or may be
+// picked.
 type SpreadConstraint struct {
 	// MaxSkew is the maximum difference in picked clusters between a domain and the emptiest
 	// domain; 0 means 1.
 	MaxSkew int `json:"maxSkew,omitempty"`
-	// TopologyKey is the key of the label. DoNotSchedule excludes a cluster without it; with
-	// ScheduleAnyway such a cluster breaks the constraint.
+	// TopologyKey is the key of the label. DoNotSchedule excludes a cluster without the label; under
+	// ScheduleAnyway such a cluster violates the constraint.
 	TopologyKey string `json:"topologyKey"`
 	// WhenUnsatisfiable is DoNotSchedule when empty.
 	WhenUnsatisfiable WhenUnsatisfiable `json:"whenUnsatisfiable,omitempty"`
 }
 
-// WhenUnsatisfiable says how a [SpreadConstraint] treats clusters that would break it. The terms
+// WhenUnsatisfiable says how a [SpreadConstraint] treats clusters that would violate it. The terms
 // are Kubernetes'.
 type WhenUnsatisfiable string
 
-// The ways in which a [SpreadConstraint] treats clusters that would break it.
+// The ways in which a [SpreadConstraint] treats clusters that would violate it.
 const (
 	// DoNotSchedule picks none, even if fewer clusters are picked than wanted.
 	DoNotSchedule WhenUnsatisfiable = "DoNotSchedule"
@@ -211,8 +212,8 @@ const (
 
 // Selection is the result of a policy for one inventory.
 type Selection struct {
-	// Index counts the policies of a placement, from 0. It belongs to the policy, not to the
-	// clusters: a cluster that joins changes Digest, an edited policy changes Index too.
+	// Index is the number of the policy among the policies that the placement has had, from 0. If the
+	// clusters change, only Digest changes; if the policy is edited, Index changes too.
 	Index int `json:"index"`
 	// PolicyDigest is the sha256 of the policy's canonical JSON, in hex. The
 	// number of clusters does not count.
@@ -232,9 +233,9 @@ type Previous struct {
 	Clusters map[string]bool
 	// HeldOut maps clusters that no policy may pick to the reason.
 	HeldOut map[string]string
-	// Namespace is the namespace that the placed objects need and do not bring; empty means none.
-	// Unless the policy is PickFixed, a cluster that is known not to have the namespace is not
-	// picked anew. Placed clusters stay.
+	// Namespace is a namespace that the placed objects need and do not include; empty means none.
+	// Unless the policy is PickFixed, a cluster that is known not to have the namespace is not newly
+	// picked. Placed clusters stay.
 	Namespace string
 }
 
@@ -247,8 +248,8 @@ type Evaluation struct {
 	Picked bool `json:"picked"`
 	// Score is the rank of a cluster under a PickN policy.
 	Score Score `json:"score"`
-	// Kept reports whether the cluster is picked because it has the placement already, and nothing
-	// else would keep it from being picked.
+	// Kept reports whether the cluster is picked because it has the placement already, and nothing,
+	// such as a taint, would bar it if it were new.
 	Kept bool `json:"kept,omitempty"`
 	// Reason is the text for people that says why the cluster is picked or not.
 	Reason string `json:"reason"`
@@ -257,9 +258,10 @@ type Evaluation struct {
 // Score ranks clusters: the greater Spread is better, then the greater Affinity, then the name
 // that is later in the alphabet.
 type Score struct {
-	// Spread is 0 if the clusters are spread evenly. Each constraint subtracts 1 for every cluster
-	// that the domain has more than the emptiest one, and 1000 if it does not hold. It is the score
-	// when the cluster was picked or dropped, otherwise the final score.
+	// Spread is 0 if the picked clusters are spread evenly over the domains. Each constraint subtracts
+	// 1 for every cluster that the domain has more than the emptiest domain, and 1000 if the
+	// constraint does not hold. For a cluster that was picked or dropped, it is the value at that
+	// moment, otherwise the final value.
 	Spread int `json:"spread"`
 	// Affinity is the sum of the cluster's points from all preferences.
 	Affinity int `json:"affinity"`
@@ -273,11 +275,11 @@ const (
 	// DeleteCreated is the default: it deletes the objects that the placement created and releases
 	// the objects that it adopted, above all namespaces.
 	DeleteCreated DeletePolicy = "DeleteCreated"
-	// DeleteAll deletes adopted objects, too. It releases only objects that others need: an object
-	// that another placement applies or that has an owner, and an adopted namespace if it contains
-	// objects of others, or if its content is unknown because the connection is no
-	// backend.ConnLister or lacks the right to list.
+	// DeleteAll deletes adopted objects, too. It releases only objects that others may need: an object
+	// that another placement applies, an object that has an owner, and an adopted namespace that
+	// contains objects of others. It also releases an adopted namespace if its content is unknown,
+	// because the connection is no backend.ConnLister or lacks the right to list.
 	DeleteAll DeletePolicy = "Delete"
-	// Abandon is DeleteAll until the placement is deleted, and then releases everything.
+	// Abandon acts like DeleteAll until the placement is deleted, and then releases everything.
 	Abandon DeletePolicy = "Abandon"
 )

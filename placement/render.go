@@ -12,11 +12,11 @@ import (
 // Render returns the objects for a cluster: overrides applied, deleted objects left out, order
 // kept.
 //
-// Overrides apply by priority, the higher one later; of the same priority, cluster-wide ones come
-// first, by name, then namespaced ones, by namespace and name. The rules of an override that
-// select the cluster apply in order, each to the result of the rule before, until one leaves the
-// object out. A Namespace that a cluster-wide override selects stands for itself and every object
-// in it.
+// Overrides apply in the order of their priority, the highest last. With the same priority,
+// cluster-wide overrides come first, by name, and then namespaced overrides, by namespace and name.
+// The rules of an override that select the cluster apply in order, each to the result of the rule
+// before, until one leaves the object out. A cluster-wide override that selects a Namespace applies
+// to it and to every object in it.
 //
 // Render never changes its arguments; it returns untouched objects by the same pointer. The
 // results may share parts, and must not be changed. A patch that does not apply is an error that
@@ -151,9 +151,9 @@ type RenderError struct {
 	Cluster, Object string
 	// Err names the override, the rule, the operation and the problem.
 	Err error
-	// Invalid reports whether the overrides apply, but their result is an object that no cluster may
-	// get or can read. A [Renderer] finds labels and annotations that cannot be read; package fleet
-	// finds the rest.
+	// Invalid reports that the overrides could be applied, but that the resulting object is one that
+	// no cluster may get or can read. A [Renderer] detects labels and annotations that cannot be read;
+	// package fleet detects the rest.
 	Invalid bool
 }
 

@@ -12,15 +12,15 @@ import (
 const anything = "*"
 
 // Restriction forbids overrides to change something that they could change otherwise, for example
-// the rules of a ClusterRole. The host sets it, and it holds for every override.
+// the rules of a ClusterRole. The host sets it for all overrides.
 type Restriction struct {
 	// Group and Kind select the objects by kind; "*" matches any. An empty group is the core group.
 	Group string `json:"group"`
 	Kind  string `json:"kind"`
 	// Paths are JSON pointers (RFC 6901); the segment * matches any name and any index of a list.
 	// Overrides must leave the values at and below these paths unchanged and in place, but may leave
-	// out the whole object. Without paths no override may select the objects, not through their
-	// Namespace either.
+	// out the whole object. Without paths no override may select the objects, not even through their
+	// Namespace.
 	Paths []string `json:"paths,omitempty"`
 }
 

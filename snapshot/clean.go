@@ -30,8 +30,8 @@ import (
 //
 // Clean finds the author of a field in metadata.managedFields and in the annotation of kubectl's
 // last client-side apply. All fields of an object without managedFields count as set, because it
-// was written by hand. A field also counts as set if its owner created the object by another
-// request than an apply, because such a writer owns defaults, too.
+// was written by hand. A field also counts as set if its field manager created the object by
+// another request than an apply, because such a manager owns the defaults, too.
 //
 // A map that becomes empty is dropped; a map that was empty before stays. Labels, other
 // annotations and the rest of spec stay, also the spec.finalizers of a Namespace.

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// MaxEnveloped is the limit of objects in an envelope.
+// MaxEnveloped is the maximum number of objects in an envelope.
 const MaxEnveloped = 50
 
 // unpack cleans objects and replaces the envelopes among them by their contents. Objects from

@@ -42,7 +42,7 @@ func FilledIn(group, kind, pointer string) bool {
 	return slices.ContainsFunc(filledFields(group, kind), func(path []string) bool { return pointer == "/"+strings.Join(path, "/") })
 }
 
-// AnyFilledIn is FilledIn for any namespaced kind.
+// AnyFilledIn reports whether [FilledIn] is true for the field in any namespaced kind.
 func AnyFilledIn(pointer string) bool {
 	return slices.ContainsFunc([]GroupKind{
 		{"apps", "Deployment"}, {"", "Service"}, {"", "PersistentVolumeClaim"}, {"networking.k8s.io", "Ingress"},

@@ -46,9 +46,9 @@ type Root struct {
 	Unplaced []Unplaced `json:"unnamed,omitempty"`
 }
 
-// Pages cuts the items into pages. A page ends after an item whose name hashes to a multiple of
-// 64, or after 256 items. So an item that is changed, added or removed changes its own page and,
-// rarely, the next page, but none behind.
+// Pages cuts the items into pages. A page ends after an item whose name hashes to a multiple of 64,
+// or after 256 items. So if an item is changed, added or removed, its own page changes and rarely
+// the next page, but no page after that.
 func (s Set) Pages() []Page {
 	var pages []Page
 	for from, i := 0, 0; i < len(s.Items); i++ {

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Propagates reports whether an object may be placed on other clusters. An object must not be
-// placed if every cluster makes its own such object, or if the object has no meaning on another
+// Propagates reports whether an object may be placed on other clusters. It returns false for
+// objects that every cluster makes by itself, and for objects that have no meaning on another
 // cluster:
 //
 //   - objects that are being deleted;

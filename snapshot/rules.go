@@ -38,9 +38,9 @@ func validateKinds(kinds []GroupKind, path *field.Path) field.ErrorList {
 // NamespaceRules returns the default rules for objects that authors of a namespace may bring to
 // other clusters; the caller may change them. They exclude the kinds of Kubernetes that the
 // built-in role edit does not let these authors create in their namespace, because a placement
-// acts with the rights of its host on the clusters: everything of RBAC, of admission and of
-// definitions, quotas and limits, Endpoints, and cluster-scoped objects. They also exclude the
-// kinds of OpenShift that grant rights.
+// acts with the rights of its host on the clusters: the kinds of RBAC and of admission, definitions
+// of custom resources, quotas and limits, Endpoints, and all cluster-scoped kinds. They also
+// exclude the kinds of OpenShift that grant rights.
 //
 // Other custom kinds are allowed, because no rule knows which of them are harmless. If
 // controllers on a host's clusters do more for an object than its author may do, the host must

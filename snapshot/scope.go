@@ -56,9 +56,9 @@ func mixedScope(group, kind string) reach {
 }
 
 // Reaches reports whether selectors may pick an object in a namespace, judged by the selectors
-// alone. Namespaces that are picked by labels may be any. If a selector names a kind without a
-// namespace, the object may be in any namespace, unless the kind is known to be cluster-scoped.
-// The selectors need not be valid.
+// alone. If a selector picks namespaces by labels, the object may be in any namespace. If a
+// selector names a kind without a namespace, the object may be in any namespace, unless the kind is
+// known to be cluster-scoped. The selectors need not be valid.
 func Reaches(selectors []Selector, namespace string) bool {
 	within := ""
 	for _, s := range selectors {

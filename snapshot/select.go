@@ -15,16 +15,17 @@ import (
 
 // Select returns the objects that the selectors pick from src, in the order in which it finds
 // them. It returns each object once, even if several selectors pick it; if they pick several
-// versions, the first counts. A picked Namespace brings the objects in the scope of its selector;
-// if several selectors pick it, the scopes add up. A selector that names a missing object selects
-// nothing, and [Set.Omitted] reports it with the reason [Missing]. The Namespace of a selector
-// with scope [NamespaceWithResourceSelectors] must exist.
+// versions, the first counts. If a selector picks a Namespace, it also picks objects in the
+// Namespace, as its Scope says; if several selectors pick the Namespace, their scopes add up. A
+// selector that names a missing object selects nothing, and [Set.Omitted] reports it with the
+// reason [Missing]. The Namespace of a selector with scope [NamespaceWithResourceSelectors] must
+// exist.
 //
 // Select leaves out objects that another cluster makes itself or must not get, however they are
-// selected: the list at [Propagates]; Endpoints of a Service of the same name that has a
-// selector; objects whose controller is selected, too; and claims that the controller of a
-// selected StatefulSet made. It recognizes those claims by their names and labels, unless an
-// apply or kubectl wrote them.
+// selected: the objects that [Propagates] excludes; Endpoints of a Service of the same name that
+// has a selector; objects whose controller is selected, too; and claims that the controller of a
+// selected StatefulSet made. It recognizes those claims by their names and labels, and keeps claims
+// that an apply or kubectl wrote.
 //
 // The error names every invalid selector (see [ValidateSelectors]), or the query that src failed
 // to read. If ctx ends before everything is read, Select returns an error and no objects.

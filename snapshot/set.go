@@ -13,18 +13,18 @@ import (
 // Capture freezes the objects that the selectors pick from src: it calls [Select], then [Clean],
 // then [NewSet]. The same objects give the same set, in any order of src.
 //
-// A picked ClusterResourceEnvelope or ResourceEnvelope stands for the objects in it, which take
-// effect on the clusters and not on the hub: the set has these objects and not the envelope. An
+// If a ClusterResourceEnvelope or a ResourceEnvelope is picked, the set has the objects in it
+// instead of the envelope: these objects take effect on the clusters and not on the hub. An
 // envelope carries 1 to [MaxEnveloped] objects in data, under arbitrary keys. A
 // ClusterResourceEnvelope carries cluster-scoped objects, a ResourceEnvelope objects of its own
 // namespace. Capture keeps all of their fields except the status and the metadata that servers
 // write.
 //
-// An object with the wrong scope, without a name, or that duplicates a selected object or an
-// object of another envelope is in [Set.Unplaced], and the others are in the set. The error names
-// every other invalid entry: entries that are no objects, and objects that are never placed (see
-// [Propagates]). An object that no API server can read is an error too, from any source: see
-// [ValidateContent].
+// If an object of an envelope has the wrong scope or no name, or duplicates a selected object or an
+// object of another envelope, it is in [Set.Unplaced] and the other objects are in the set. The
+// error names every other invalid entry: entries that are no objects, and objects that are never
+// placed (see [Propagates]). An object that no API server can read is an error too, from any
+// source: see [ValidateContent].
 func Capture(ctx context.Context, src Source, selectors []Selector) (Set, error) {
 	return Rules{}.Capture(ctx, src, selectors)
 }
@@ -37,8 +37,8 @@ func (r Rules) Capture(ctx context.Context, src Source, selectors []Selector) (S
 
 // CaptureFrom is Capture with further rules, authors, for objects from a ResourceEnvelope,
 // because the author of a placement may have fewer rights than the host. An entry that authors
-// exclude is an error like any invalid entry. The set also has the parts that carry names, which
-// are left out otherwise; [Set].Omitted lists the omissions.
+// exclude is an error like any invalid entry. The argument carry names parts of objects that the
+// set has in addition; other captures leave them out, and [Set].Omitted lists them.
 func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector, authors Rules, carry ...Carry) (Set, error) {
 	s, err := r.selectFrom(ctx, src, selectors, carry)
 	if err != nil {

@@ -6,11 +6,11 @@
 // whole. A [Snapshot] names such a set under a placement and an index. Sets are
 // content-addressed: two snapshots that share an object share its bytes.
 //
-// A set is stored as its bodies, its pages of items and one root that names the pages. The end of
-// a page depends only on the names in it, so one changed object in ten thousand costs one body,
-// one page and one root. A reader checks each of them with [Verify] first: the digest of the root
-// is [Set].Digest, the root has the digests of the pages, a page the digests of its bodies, and
-// [Snapshot].Digest covers the digest of the root.
+// A set is stored as its bodies, its pages of items and one root that names the pages. The end of a
+// page depends only on the names in it, so if one object in ten thousand changes, one body, one
+// page and one root are stored anew. A reader checks each of them with [Verify] first. The digests
+// form a chain: [Snapshot].Digest covers the digest of the root, which is [Set].Digest; the root
+// has the digests of the pages, and a page has the digests of its bodies.
 //
 // The host implements [Source] and the read function of [ReadItems]. Everything else is a pure
 // function, safe for concurrent use while its arguments are not changed. Neighbours: package
@@ -64,11 +64,11 @@ const (
 // hub runs its own workloads lists PersistentVolumeClaim in Never, because the volume behind a
 // claim is on the hub.
 //
-// If a Namespace or a label brings an excluded object, the object is left out: a snapshot without
-// it replaces a snapshot that had it, and the object is removed from clusters. If a selector
-// names an excluded object, or an envelope contains it, that is an error.
+// If an excluded object is picked by a label or because its Namespace is picked, the snapshot omits
+// it. If an earlier snapshot had it, the next rollout removes it from clusters. If a selector names
+// an excluded object, or an envelope contains it, that is an error.
 type Rules struct {
-	// Reserved are namespaces that are never placed, nor any object in them.
+	// Reserved are namespaces that are never placed, and neither are the objects in them.
 	Reserved []string
 	// Never are kinds that are never placed.
 	Never []GroupKind
@@ -76,16 +76,16 @@ type Rules struct {
 	Only []GroupKind
 }
 
-// GroupKind names a kind in all its versions. Without a Kind it stands for every kind of its
-// group, which must not be the core group then.
+// GroupKind names a kind in all its versions. Without a Kind it names every kind of its group,
+// which then must not be the core group.
 type GroupKind struct {
 	Group string `json:"group,omitempty"`
 	Kind  string `json:"kind,omitempty"`
 }
 
-// Query selects the objects that [Select] reads from a [Source]. An empty Kind with a Namespace
-// matches every namespaced object in that namespace, an empty Name every object of the kind; an
-// empty Namespace does not restrict.
+// Query selects the objects that [Select] reads from a [Source]. With an empty Kind and a Namespace
+// it matches every namespaced object in that namespace. With an empty Name it matches every object
+// of the kind. An empty Namespace restricts nothing.
 type Query struct {
 	Group, Version, Kind string
 	Namespace, Name      string
@@ -110,7 +110,7 @@ func (f SourceFunc) Objects(ctx context.Context, q Query) iter.Seq2[*unstructure
 }
 
 // ID names an object in a cluster. Group, Kind, Namespace and Name identify the object; Version
-// is only its notation.
+// only says in which version it is written.
 type ID struct {
 	Group     string `json:"group,omitempty"`
 	Version   string `json:"version"`
@@ -124,8 +124,8 @@ type ID struct {
 type Item struct {
 	ID
 	Digest string `json:"digest"`
-	// Envelope names the envelope of the object; nil if there was none, or if it is unknown. Pages,
-	// and so digests, do not contain it: see [Set.Origins].
+	// Envelope names the envelope of the object; nil if there was none, or if it is unknown. Neither
+	// pages nor digests cover it: see [Set.Origins].
 	Envelope *ID `json:"envelope,omitempty"`
 }
 
@@ -138,8 +138,8 @@ type Unplaced struct {
 	Reason       UnplacedReason `json:"reason,omitempty"`
 	// Envelope is the envelope that the object is in.
 	Envelope ID `json:"envelope"`
-	// First is the envelope whose object is placed instead of a Duplicated one; nil if a selector
-	// picks that object.
+	// First is set for the reason Duplicated: the envelope whose object is placed instead, or nil if a
+	// selector picks the object that is placed.
 	First *ID `json:"first,omitempty"`
 }
 
@@ -148,8 +148,8 @@ type UnplacedReason string
 
 // The reasons of an [Unplaced] object.
 const (
-	// NoName is the reason for an object with a generateName and no name, because a server would
-	// create another object on each apply.
+	// NoName is the reason for an object with a generateName and no name: a server would create
+	// another object on each apply.
 	NoName UnplacedReason = ""
 	// Duplicated is the reason for an object that a selector picks, too, or that an earlier envelope
 	// contains.
@@ -159,15 +159,16 @@ const (
 	WrongScope UnplacedReason = "WrongScope"
 )
 
-// Omission counts the objects that a capture left out of one kind for one reason, or the placed
-// objects that lost a field.
+// Omission counts the objects of one kind that a capture left out for one reason, or the placed
+// objects of one kind from which it left out a field.
 type Omission struct {
 	GroupKind
 	Reason OmissionReason `json:"reason"`
 	// Field is the path of the field, for example spec.replicas; empty for whole objects.
 	Field string `json:"field,omitempty"`
-	// Count is 0 for a kind that a Namespace may have and that the rules exclude, if its source
-	// reads no such objects. The kind * stands for all that [Rules].Only does not name.
+	// Count is the number of objects. It is 0 if the rules exclude the kind and the source therefore
+	// reads no objects of it in a picked Namespace. The kind * means all kinds that [Rules].Only does
+	// not name.
 	Count int `json:"count"`
 	// Names are the first names of the objects, ascending, at most MaxOmitted.
 	Names []string `json:"names,omitempty"`
@@ -194,8 +195,8 @@ const (
 	BoundOnHub OmissionReason = "BoundOnHub"
 	// NotSet is the reason for fields that nobody set and that the API server of the hub filled in.
 	NotSet OmissionReason = "NotSet"
-	// Missing is the reason for objects that a selector names and that do not exist or are being
-	// deleted. Clusters that have them lose them with the next rollout.
+	// Missing is the reason for objects that a selector names although they do not exist or are being
+	// deleted. The next rollout removes them from clusters.
 	Missing OmissionReason = "Missing"
 	// More stands for all omissions beyond the limit of a snapshot.
 	More OmissionReason = "More"
@@ -226,7 +227,7 @@ type Set struct {
 	Omitted []Omission
 }
 
-// Snapshot is a frozen set under a placement and an index.
+// Snapshot is the record of a frozen [Set], which belongs to a placement and has an index there.
 type Snapshot struct {
 	Placement string `json:"placement"`
 	// Index starts at 0 and is never reused, even after the snapshot is deleted.
@@ -241,7 +242,7 @@ type Snapshot struct {
 	// Objects counts the objects of Set, Envelopes the envelopes of some of them.
 	Objects   int `json:"objects"`
 	Envelopes int `json:"envelopes,omitempty"`
-	// Enveloped is in records of earlier versions, and is not used.
+	// Enveloped exists to read records of earlier versions, and is not used.
 	Enveloped []GroupKind `json:"enveloped,omitempty"`
 	// Origins is the digest of the document that maps objects to their envelopes, see [Set.Origins];
 	// empty if there were no envelopes. Older snapshots have Envelopes and no Origins. Digest does
@@ -252,9 +253,9 @@ type Snapshot struct {
 	// Omitted are the omissions of Set when the snapshot was taken, at most [MaxOmissions]. Digest
 	// does not cover them.
 	Omitted []Omission `json:"omitted,omitempty"`
-	// Repeats counts the consecutive snapshots up to this one that hold the same objects as their
-	// predecessor and differ from it in overrides alone: see [Snapshot.ObjectsIndex]. Digest does
-	// not cover it.
+	// Repeats counts the consecutive snapshots, up to and including this one, that have the same
+	// objects as their predecessor and differ from it in overrides alone: see [Snapshot.ObjectsIndex].
+	// Digest does not cover it.
 	Repeats int       `json:"repeats,omitempty"`
 	TakenAt time.Time `json:"takenAt"`
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// New returns the snapshot of a set under a placement and an index. overridesDigest is the digest
-// of the overrides at that moment, empty if there are none. Digest is the sha256 over the two
-// digests, each with its length before it: equal content has the same Digest under any placement,
-// index and time.
+// New returns the snapshot of a set for a placement and an index. overridesDigest is the digest of
+// the overrides at that moment, empty if there are none. Digest is the sha256 over the two digests,
+// each with its length before it: equal content has the same Digest under any placement, index and
+// time.
 func New(placement string, index int, set Set, overridesDigest string, at time.Time) Snapshot {
 	s := Snapshot{
 		Placement: placement,
@@ -35,9 +35,10 @@ func (s Snapshot) digest() string {
 	return Digest(appendFields(nil, "slipway snapshot 1", s.Set, s.Overrides))
 }
 
-// Verify returns an error unless the snapshot is complete: a placement, an index and a count from
-// 0, digests in the form of a sha256, and a Digest that covers Set and Overrides, otherwise a
-// [*DigestError]. It does not check the objects behind Set; see the function [Verify].
+// Verify returns an error unless the snapshot is complete: it must have a placement, an index and a
+// count of at least 0, digests in the form of a sha256, and a Digest that covers Set and Overrides.
+// If Digest does not match, the error is a [*DigestError]. It does not check the objects behind
+// Set; see the function [Verify].
 func (s Snapshot) Verify() error {
 	switch {
 	case s.Placement == "":

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// MaxUnplaced is the limit of [Unplaced] objects in the record of a snapshot.
+// MaxUnplaced is the maximum number of [Unplaced] objects in the record of a snapshot.
 const MaxUnplaced = 20
 
 // String names the object and its envelope for people.

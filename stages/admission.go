@@ -3,7 +3,8 @@ package stages
 import "fmt"
 
 // Admission is the policy for a run that is started while another run of its placement is
-// active. A run with an older index than the active one is a rollback and always supersedes.
+// active. A run with an older index than the active run is a rollback and always supersedes the
+// active run.
 type Admission string
 
 // The admission policies.
@@ -24,7 +25,7 @@ type RejectedError struct {
 	Run, Active string
 }
 
-// Error names both runs, and the policies that would take the run.
+// Error names both runs, and the policies that would accept the run.
 func (e *RejectedError) Error() string {
 	return fmt.Sprintf("run %s is rejected: run %s has the placement; start it when that has ended, or ask for %s or %s",
 		e.Run, e.Active, QueueRun, SupersedeActive)

@@ -11,13 +11,14 @@ import (
 type RefusedError struct {
 	// Verb is the refused command.
 	Verb Verb
-	// State is the state of the run as the outline of the run has it.
+	// State is the state of the run, as in its [Outline].
 	State State
-	// Reason is a sentence without its point.
+	// Reason is a sentence without its full stop.
 	Reason string
 }
 
-// Error names the command, the state and the reason. It names the state once if the reason has it.
+// Error names the command, the state and the reason. If the reason names the state already, Error
+// does not repeat it.
 func (e *RefusedError) Error() string {
 	if strings.Contains(e.Reason, string(e.State)) {
 		return fmt.Sprintf("command %s is refused: %s", e.Verb, e.Reason)
@@ -38,7 +39,7 @@ const (
 	AwaitCap         Await = "Cap"         // a cap that runs share to have room
 	AwaitCheck       Await = "Check"       // measurements
 	AwaitTimeout     Await = "Timeout"     // the end of the time that a stage or a group may take
-	AwaitObservation Await = "Observation" // what a cluster in flight turns out to be
+	AwaitObservation Await = "Observation" // the result of a cluster in flight
 )
 
 // Awaited is a cause for which a run waits.

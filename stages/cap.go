@@ -12,11 +12,11 @@ import (
 // MaxCapLimit is the largest limit of a cap.
 const MaxCapLimit = 1_000_000
 
-// Cap bounds how many clusters all runs whose strategies name it have in flight together. It is
-// a value: its methods return a new Cap and leave the receiver unchanged. A host stores one Cap
-// for each name, writes it with compare-and-swap, and limits each run by the stored Cap, see
-// [Input].Slots. Therefore a run that uses less saves its record before it releases slots, and
-// a run that gets more receives the slots before it uses them.
+// Cap limits how many clusters may be in flight at the same time, over all runs whose strategies
+// name it. It is a value: its methods return a new Cap and leave the receiver unchanged. A host
+// stores one Cap for each name, writes it with compare-and-swap, and limits each run by the stored
+// Cap, see [Input].Slots. Therefore a run that needs fewer slots saves its record before it
+// releases slots, and a run that needs more receives slots before it uses them.
 //
 // A Cap is fair: runs that hold nothing get the next free slots first, in the order of their
 // arrival. Beyond that it divides the slots so that no run has two more than another run that
@@ -142,11 +142,11 @@ func (c Cap) Held() (n int) {
 	return n
 }
 
-// Slots returns how many clusters a run may have in flight when it starts more. It is 0 if
-// another run waits that holds nothing, unless the limit is 0. If another run has less than its
-// fair share, Slots is at most the run's own fair share. Otherwise it is Holds. A run may first
-// use the slots that it received since it last started clusters: for that one time a host
-// passes Holds instead.
+// Slots returns how many clusters a run may have in flight when it starts more. It is 0 if a run
+// that holds nothing waits for a slot, unless the limit is 0. If another run has less than its fair
+// share, Slots is at most the run's own fair share. Otherwise it is the Holds of the run's [Share].
+// If a run has received slots since it last started clusters, it may use them once in any case: the
+// host then passes Holds instead of Slots.
 func (c Cap) Slots(uid string) int {
 	own, ok := c.Share(uid)
 	if !ok {

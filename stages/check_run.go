@@ -12,8 +12,8 @@ import (
 type CheckRun struct {
 	Name string `json:"name"`
 	// Phase is Running until there are enough measurements, or too many bad ones. A Failed,
-	// Error or Inconclusive check has ended. A Successful check is measured again if
-	// something else held the run since. A check during a stage never becomes Successful.
+	// Error or Inconclusive check has ended. A Successful check is measured again if something else
+	// has delayed the run since. A check during a stage never becomes Successful.
 	Phase check.Phase `json:"phase"`
 	// Number counts the measurements; each is also counted in one of the four fields below.
 	Number       int `json:"n,omitempty"`
@@ -45,8 +45,8 @@ func (r *CheckRun) HasEnded() bool {
 // IsDue reports whether the next measurement is due.
 func (r *CheckRun) IsDue(now Instant) bool { return r.Next != 0 && r.Next <= now }
 
-// BadChecks returns the reasons of the checks during a stage that let no cluster start, or an
-// empty string.
+// BadChecks returns the reasons why checks during a stage let no cluster start, or an empty string
+// if there is none.
 func BadChecks(runs []CheckRun) (why string) {
 	for i := range runs {
 		if r := &runs[i]; r.Bad != "" {

@@ -199,7 +199,7 @@ const (
 	// Fields: Attempt, Message with some of the objects and the reason.
 	ObjectsReleased EventType = "ObjectsReleased"
 	// ObjectsAltered: objects are applied without a part that the API server of the cluster
-	// rejects, as kubectl would apply them: see the type ClientSideApply of package fleet.
+	// rejects, as kubectl would apply them: see ClientSide in package apply.
 	// Fields: Attempt, Message with the objects and the parts.
 	ObjectsAltered EventType = "ObjectsAltered"
 )

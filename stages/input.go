@@ -57,7 +57,7 @@ type Calendar interface {
 // Window is a period in which a cluster may be started, or a period in which it must not be
 // started.
 type Window struct {
-	// Limited reports whether windows concern the cluster, or that a freeze is in force.
+	// Limited reports whether the cluster has windows, or whether a freeze is in force.
 	Limited bool
 	// Open reports whether it may be started now; it is true unless Limited.
 	Open bool
@@ -115,10 +115,9 @@ const (
 	Abort     Verb = "Abort"
 	Skip      Verb = "Skip"
 	Decide    Verb = "Decide"    // an approval or a rejection
-	Supersede Verb = "Supersede" // make way for the run in Message
-	// Retry continues a run that is Running, Pending, Stopped or Failed, and queues the
-	// clusters of its current stage that failed or were skipped again. Only selects which
-	// of the two.
+	Supersede Verb = "Supersede" // end and make way for the run that Message names
+	// Retry continues a run that is Running, Pending, Stopped or Failed, and queues again the clusters
+	// of its current stage that failed or were skipped. Only selects which of the two.
 	Retry Verb = "Retry"
 	// RequestRollback ends a started run as Failed and requests its rollback, as configured
 	// in Rollback of its strategy. Name is the name of the run that does the rollback, or
@@ -173,16 +172,16 @@ type Command struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
-// Answer is an authority's answer to a request at one moment. It serves only approvals that
-// hold at a point in time, see [approval.Decision].PointInTime: a [Decide] cannot carry such a
-// decision because it may be stored and read late.
+// Answer is an authority's answer to a request at one moment. It exists for approvals that hold
+// only at a point in time, see [approval.Decision].PointInTime. A [Decide] command cannot carry
+// such an approval, because a command may be stored and read late.
 //
-// The request passes if nothing is missing with all such answers of the step. An answer counts
-// only if it was given to the current request, with the same number of recorded decisions, at
-// most [approval.PointInTimeAge] ago, after the waits of the same side have ended, and while
-// the run is Running. An answer that does not count is dropped and the authority is asked
-// again. A rejection, and an approval that stands, have the effect of a Decide. A refused
-// answer changes nothing and emits no event.
+// The request passes if all such answers of the step together give the approvals that are missing.
+// An answer counts only if it was given to the current request, with the same number of recorded
+// decisions, at most [approval.PointInTimeAge] ago, after the waits of the same side have ended,
+// and while the run is Running. An answer that does not count is dropped and the authority is asked
+// again. A rejection or a lasting approval has the effect of a Decide. A refused answer changes
+// nothing and emits no event.
 type Answer struct {
 	// Request is the request of the [Action] that asked.
 	Request approval.Request
@@ -190,8 +189,8 @@ type Answer struct {
 	Decision approval.Decision
 }
 
-// Action is a task for the driver. Every step returns it for as long as it is needed; a driver
-// that already carries it out continues.
+// Action is a task for the driver, which calls step.Step and does the I/O. Every step returns the
+// action for as long as it is needed; a driver that already carries it out continues.
 type Action struct {
 	Type ActionType
 	// Cluster, UID, Attempt and Revision define the target and the content. Revision is

@@ -2,8 +2,8 @@ package stages
 
 import "time"
 
-// Instant is a moment in milliseconds since the Unix epoch; 0 is none. Runs
-// keep times this way so that storing one changes nothing.
+// Instant is a moment in milliseconds since the Unix epoch; 0 is none. Runs keep times this way so
+// that a time does not change when it is stored.
 type Instant int64
 
 // At returns t as an Instant, rounded down.

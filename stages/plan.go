@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// MaxPlacementName is the maximum length of a placement's name: the name ends an annotation on
-// every placed object.
+// MaxPlacementName is the maximum length of a placement's name, which is the last part of an
+// annotation's key on every placed object.
 const MaxPlacementName = 63
 
 // MaxLeft is the maximum number of clusters outside the inventory that a plan names; the next
@@ -43,8 +43,8 @@ type Plan struct {
 	Stages []PlannedStage `json:"stages"`
 	// Revisions are the distinct digests that clusters get, ascending.
 	Revisions []string `json:"-"`
-	// Clusters stand in the order of the plan: by stage, group and sort key.
-	// The index of a cluster in it is its position.
+	// Clusters are in the order of the plan: by stage, group and sort key. The index of a cluster in
+	// it is its position.
 	Clusters []PlannedCluster `json:"-"`
 	// Warnings name settings that are allowed but probably unintended. Digest does not
 	// cover them.
@@ -80,7 +80,7 @@ type PlannedStage struct {
 	Groups []PlannedGroup `json:"groups"`
 	// Gates are the gates before the stage, then the gates after it.
 	Gates []PlannedGate `json:"gates,omitempty"`
-	// Checks and ClusterChecks are the stage's.
+	// Checks and ClusterChecks are the checks of the stage.
 	Checks        []check.Check `json:"checks,omitempty"`
 	ClusterChecks []check.Check `json:"clusterChecks,omitempty"`
 	Flow
@@ -93,7 +93,8 @@ type PlannedGroup struct {
 	Name  string `json:"name,omitempty"`
 	First int    `json:"first"`
 	Len   int    `json:"len"`
-	// Unproven is the number of its first clusters that are unproven, see [Group].UnprovenFirst.
+	// Unproven is the number of unproven clusters, which are the first of the group, see
+	// [Group].UnprovenFirst.
 	Unproven int `json:"unproven,omitempty"`
 	// New reports whether its clusters had nothing of the placement when the plan was made.
 	New bool `json:"new,omitempty"`
@@ -103,7 +104,7 @@ type PlannedGroup struct {
 	Strict         bool `json:"strict,omitempty"`
 	// Gates are the gates before the group, then the gates after it.
 	Gates []PlannedGate `json:"gates,omitempty"`
-	// After are the groups of the stage, by index, that end before this one begins.
+	// After are the groups of the stage, by index, that must end before this group begins.
 	After []int `json:"after,omitempty"`
 	Flow
 }
@@ -175,9 +176,9 @@ func (d PlannedDomain) String() string {
 
 // CellMembers are the clusters of a group that have the same domains.
 type CellMembers struct {
-	// cell is an index into PlannedStage.Cells.
+	// Cell is an index into PlannedStage.Cells.
 	Cell int
-	// positions ascend.
+	// Positions are the positions of the clusters in the plan, ascending.
 	Positions []int32
 }
 
@@ -209,7 +210,7 @@ type KeptClusters struct {
 	Clusters []string `json:"clusters"`
 }
 
-// Len returns the number of clusters, those to be removed included.
+// Len returns the number of clusters, including the clusters to be cleaned.
 func (p *Plan) Len() int { return len(p.Clusters) }
 
 // Position returns the position of a cluster; false if the plan has no cluster of that name.
@@ -249,10 +250,10 @@ func (p *Plan) Checks() iter.Seq2[string, *check.Check] {
 	}
 }
 
-// HasOpened reports whether the gates before the cluster at pos are open whenever the run asks
-// a certain gate. If so, the cluster may already have the new revision. The gate stands before
-// or after a stage, or before or after one of its groups if group is not -1. Groups of a stage
-// run side by side, unless one depends on the other.
+// HasOpened reports whether the gates before the cluster at pos must have opened before the run
+// reaches a given gate. If so, the cluster may have the new revision by then. The gate is before or
+// after a stage, or before or after one of its groups if group is not -1. Groups of a stage run
+// side by side, unless one depends on the other.
 func (p *Plan) HasOpened(pos, stage, group int, when approval.When) bool {
 	i, g := p.StageOf(pos)
 	switch {

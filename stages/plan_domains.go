@@ -40,7 +40,7 @@ func (p *Plan) hasDomains() bool {
 	return slices.ContainsFunc(p.Stages, func(st PlannedStage) bool { return len(st.Cells) > 0 })
 }
 
-// Members returns the cells of a group; nil where its stage is not divided.
+// Members returns the cells of a group; nil if its stage has no failure domains.
 func (p *Plan) Members(stage, group int) []CellMembers {
 	if p.cells == nil || p.cells[stage] == nil {
 		return nil

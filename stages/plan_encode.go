@@ -234,7 +234,7 @@ type wholePlan struct {
 }
 
 // MarshalJSON returns the whole plan in one piece: an object of the header and
-// the pages that [Plan.Encode] returns. A large plan is stored in pieces better.
+// the pages that [Plan.Encode] returns. A large plan should be stored in pieces, by Encode.
 func (p Plan) MarshalJSON() ([]byte, error) {
 	header, pages := p.Encode()
 	f := wholePlan{Header: header, Pages: make([]json.RawMessage, len(pages))}

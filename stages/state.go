@@ -9,8 +9,7 @@ import (
 // State is the state of a run, a stage or a cluster.
 type State string
 
-// The states. A run is never Skipped; clusters and stages are never Queued or
-// Superseded.
+// The states. A run is never Skipped; clusters and stages are never Superseded.
 const (
 	NotStarted State = "NotStarted"
 	// Pending: a run waits for another run, or a gate for its condition. A cluster is Pending if

@@ -47,7 +47,7 @@ const (
 // Names of stages that the planner adds. A strategy cannot use them.
 const (
 	FinalStageName = "unassigned"
-	// RemovalStageName is where clusters that left the placement are cleaned.
+	// RemovalStageName is the stage in which clusters that left the placement are cleaned.
 	RemovalStageName = "remove"
 )
 
@@ -114,11 +114,11 @@ type Stage struct {
 	// SortKey.
 	Clusters []string `json:"clusters,omitempty"`
 	// Take gives the stage a share of the clusters: it takes this many of the remaining clusters
-	// that Selector matches, in the order of SortKey. A nil Selector matches all. A cluster
-	// remains if no stage without Take and Rest selects it, wherever that stage stands, and no
-	// earlier stage with Take has taken it. Take is a number of at least 1, or a percentage from
-	// 1% to 100% of the remaining clusters, rounded down, at least 1. The plan freezes the choice.
-	// Stages that take 10%, 50% and 100% of 100 clusters have 10, 45 and 45.
+	// that Selector matches, in the order of SortKey. A nil Selector matches all. A cluster remains if
+	// no earlier stage with Take has taken it, and no stage at all that has neither Take nor Rest
+	// selects it. Take is a number of at least 1, or a percentage from 1% to 100% of the remaining
+	// clusters, rounded down, at least 1. The plan freezes the choice. Stages that take 10%, 50% and
+	// 100% of 100 clusters have 10, 45 and 45.
 	Take *intstr.IntOrString `json:"take,omitempty"`
 	// Rest puts all clusters that no other stage has into this stage. Such a stage has no
 	// Selector, Clusters or Take, and only stages with Pause may follow it.
@@ -126,8 +126,8 @@ type Stage struct {
 	// SortKey is a label whose integer value orders the clusters, ascending,
 	// then by name. Clusters without the label come last, by name.
 	SortKey string `json:"sortingLabelKey,omitempty"`
-	// Groups divide the stage into parts that run in parallel. Every cluster
-	// of the stage is picked by exactly one. None means one group.
+	// Groups divide the stage into parts that run in parallel. Exactly one group must pick each
+	// cluster of the stage. An empty list means one group.
 	Groups []Group `json:"groups,omitempty"`
 	// MaxConcurrency is the maximum number of clusters of the stage in flight, a number of at
 	// least 1 or a percentage from 1% to 100% of the stage's clusters, rounded down, at least 1.
@@ -137,11 +137,11 @@ type Stage struct {
 	// least 0 or a percentage from 0% to 100%, rounded up. Default: 0. If attempts never end and
 	// there is no deadline, no cluster fails.
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
-	// StrictFailures makes the budget a bound: a cluster starts only while the failed
-	// clusters and the clusters in flight, this one included, are at most MaxFailures. Then
-	// no concurrency lets more clusters fail, and the run ends as Failed if the budget is
-	// used up and clusters are left. It needs a MaxFailures of at least 1. Without it,
-	// clusters in flight may still fail after the budget is exceeded.
+	// StrictFailures makes MaxFailures a strict limit: a cluster starts only while the failed clusters
+	// and the clusters in flight, including this one, are at most MaxFailures. Then no more clusters
+	// can fail, whatever the concurrency. The run ends as Failed if MaxFailures is used up and
+	// clusters are left. It needs a MaxFailures of at least 1. Without it, clusters in flight may
+	// still fail after the budget is exceeded.
 	StrictFailures bool `json:"strictFailures,omitempty"`
 	// Domains bound how many clusters of one region, zone or the like are in flight at
 	// once, at most 4 labels. A cluster starts only while each of its domains has room;
@@ -155,9 +155,8 @@ type Stage struct {
 	// in MaxFailures.
 	Checks []check.Check `json:"checks,omitempty"`
 	// ClusterChecks are measured for each cluster after it has been healthy for MinHealthy.
-	// The cluster keeps its slot until they are Successful. It fails with the first check
-	// that is not, whatever Attempts says. A cluster that already had the revision is not
-	// measured.
+	// The cluster keeps its slot until they are Successful. It fails as soon as one check ends in
+	// another way, whatever Attempts says. A cluster that already had the revision is not measured.
 	ClusterChecks []check.Check `json:"clusterChecks,omitempty"`
 	Flow
 }
@@ -169,28 +168,28 @@ type Group struct {
 	Selector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// Clusters as in Stage.
 	Clusters []string `json:"clusters,omitempty"`
-	// New makes the group hold the clusters of the stage that have nothing of the placement
-	// yet, see [Target].New; the other groups select among the rest. An update cannot
-	// interrupt anything on a new cluster, so that it can be brought up without waiting
-	// for, or delaying, clusters that are updated at a lower MaxConcurrency. Such a group
-	// has no Selector or Clusters, and may be empty. A stage has at most one.
+	// New puts into this group the clusters of the stage that have nothing of the placement yet, see
+	// [Target].New; the other groups select among the rest. Because an update cannot interrupt
+	// anything on a new cluster, the group can bring up its clusters without waiting for, or delaying,
+	// clusters that are updated at a lower MaxConcurrency. A group with New has no Selector or
+	// Clusters, and may be empty. A stage has at most one.
 	New bool `json:"new,omitempty"`
 	// UnprovenFirst makes the group begin with its unproven clusters, see [Target].Unproven,
-	// whatever the order of the others. A run that replaces another one then changes no further
-	// cluster before the clusters that the other run left are in flight or proven, so that
-	// MaxConcurrency bounds the clusters that both runs together may have made unavailable. A slot
-	// is kept for each of them that cannot be reached, is outside its windows or has a full domain.
-	// A cluster that is skipped or fails gives up its slot.
+	// whatever the order of the others. If the run replaces another run, it changes no further cluster
+	// before the clusters that the other run left unproven are in flight or proven. Therefore
+	// MaxConcurrency limits the clusters that both runs together may have made unavailable. An
+	// unproven cluster that cannot be reached, is outside its windows or has a full domain keeps a
+	// slot. It loses the slot if it is skipped or fails.
 	UnprovenFirst bool `json:"unprovenFirst,omitempty"`
 	// SortKey is the stage's when empty.
 	SortKey string `json:"sortingLabelKey,omitempty"`
-	// MaxConcurrency is 1 by default, MaxFailures has no limit of its own;
-	// both as in Stage, over the group's clusters.
+	// MaxConcurrency and MaxFailures are as in Stage, over the group's clusters. MaxConcurrency is 1
+	// by default; by default there is no MaxFailures for the group alone.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	MaxFailures    *intstr.IntOrString `json:"maxFailures,omitempty"`
-	// StrictFailures as in Stage, over the group's clusters.
+	// StrictFailures is as in Stage, over the group's clusters.
 	StrictFailures bool `json:"strictFailures,omitempty"`
-	// Before and After hold this group only; the other groups of the stage continue.
+	// Before and After are tasks that this group waits for; the other groups of the stage continue.
 	Before []Task `json:"beforeGroupTasks,omitempty"`
 	After  []Task `json:"afterGroupTasks,omitempty"`
 	// DependsOn names groups of the stage that have to end before this one begins.
@@ -203,8 +202,8 @@ type Group struct {
 type Removal struct {
 	// MaxConcurrency as in Stage; default 1.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// Deadline is the time that an unreachable cluster delays the removal before it is
-	// skipped. Default 5 min.
+	// Deadline is how long the removal waits for an unreachable cluster before it skips the cluster.
+	// Default 5 min.
 	Deadline metav1.Duration `json:"deadline,omitzero"`
 	Before   []Task          `json:"beforeStageTasks,omitempty"`
 	After    []Task          `json:"afterStageTasks,omitempty"`
@@ -233,8 +232,8 @@ const (
 	CheckTask TaskType = "Check"
 )
 
-// Task holds a run before or after a stage or a group. Each side takes at most one task of each
-// type; the tasks of a side start at the same instant and must all finish.
+// Task holds a run before or after a stage or a group. Each side, Before or After, takes at most
+// one task of each type; the tasks of a side start at the same instant and must all finish.
 type Task struct {
 	Type TaskType `json:"type"`
 	// Wait is the duration of a TimedWait, more than 0 and at most 365 days.

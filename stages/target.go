@@ -24,19 +24,19 @@ type Target struct {
 	// there are at most [MaxLeft].
 	Left []string
 	// New names the picked clusters that have nothing of the placement and that no earlier run
-	// intended to update. Groups with [Group].New hold them. Picked clusters that it does not name
-	// may have content.
+	// intended to update. They belong to the groups with [Group].New. Picked clusters that it does not
+	// name may have content.
 	New map[string]bool
 	// Unproven names the picked clusters that an earlier run began to change and did not prove to
 	// have its content. Groups with [Group].UnprovenFirst begin with them.
 	Unproven map[string]bool
 	// Part reports whether the clusters are only some of the strategy's clusters, as in a
-	// catch-up run. There may then be fewer clusters than a limit names, and the planner
-	// takes no share of less than 100% of them.
+	// catch-up run. There may then be fewer clusters than a limit names, and a stage whose
+	// [Stage].Take is less than 100% takes none of them by its share.
 	Part bool
-	// Stages names the stage that a cluster had in the plan that a catch-up run follows, if
-	// that stage took a share or the rest. The cluster has this stage again, unless another
-	// stage now selects it.
+	// Stages is set for a catch-up run. It maps a cluster to its stage in the plan of the run before,
+	// if that stage took a share or the rest. The cluster has this stage again, unless another stage
+	// now selects it.
 	Stages map[string]string
 }
 
