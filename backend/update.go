@@ -17,8 +17,9 @@ import (
 // does not help; any other error means that the cluster could not be worked on now. If a method
 // returns an error, only Sent, Released and Altered of its [Proof] have a meaning.
 type Updater interface {
-	// Update carries the assignment out. It looks first and then does only the missing steps, so
-	// the engine may call it again at any time, also after an error and from another process.
+	// Update carries the assignment out. It first reads the state of the cluster and then does only
+	// the missing steps, so the engine may call it again at any time, also after an error and from
+	// another process.
 	Update(ctx context.Context, a Assignment) (Proof, error)
 	// Observe returns the state of the cluster as a proof. It changes no object of the placement.
 	Observe(ctx context.Context, a Assignment) (Proof, error)

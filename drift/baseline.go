@@ -95,9 +95,9 @@ func (m *Manifest) BaselineAfter(before, live *unstructured.Unstructured, known 
 	return b.sorted()
 }
 
-// Lacking returns a baseline that explains the differences of b, which may be nil, and all
-// fields that the hub's object has and the live object lacks. Use it if the apply dropped a
-// part of the object because the API server refuses that part. Lacking does not change b.
+// Lacking returns a baseline that explains the differences of b, and also all fields of the hub's
+// object that the live object lacks; b may be nil. Use it if the apply dropped a part of the object
+// because the API server refuses that part. Lacking does not change b.
 func (m *Manifest) Lacking(b *Baseline, live *unstructured.Unstructured) *Baseline {
 	if live == nil || live.Object == nil || m.check(live.Object) != nil {
 		return b

@@ -69,10 +69,10 @@ type Options struct {
 	Comparison Comparison
 	// Schemas knows the kinds; nil is schema.Builtin().
 	Schemas schema.Source
-	// Manager is the field manager that applied the hub's object. A field that it
-	// owns on the member and that the hub's object no longer has is Stale, unless
-	// another manager that is not an applier owns the field too: see [TakeOver]. If
-	// Manager is empty, only kubectl's last-applied annotation finds stale fields.
+	// Manager is the field manager that applied the hub's object. If it owns a field on the member
+	// that the hub's object no longer has, the field is Stale, unless a manager that is no applier
+	// owns the field too: see [TakeOver]. If Manager is empty, only kubectl's last-applied annotation
+	// finds stale fields.
 	Manager string
 	// Ignore are the rules that drop differences from the report.
 	Ignore []IgnoreRule

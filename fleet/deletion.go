@@ -87,12 +87,12 @@ type LeftCluster struct {
 // engine cleans every cluster that may hold objects, like a cluster that left the placement. It
 // deletes the objects that the placement created, namespaces included. It deletes or releases
 // adopted objects as the placement's DeletePolicy says, and releases objects that another placement
-// applies. It deletes the ledger once no objects are left. It waits for an object that a finalizer
-// holds, for a namespace with a finalizer of its own, and for a namespace whose controller reports
-// that part of its content cannot be deleted. A cluster is skipped if it cannot be reached or
-// cleaned within the deadline, or if the inventory does not have it; the reason names the objects
-// that are left. At the end all records are deleted except one. It says how the deletion ended, and
-// is kept until the name is declared again or [PlacementHandle.ForgetDeletion] is called.
+// applies. It deletes the ledger once no objects are left. It waits for objects with a finalizer,
+// for namespaces with a finalizer of their own, and for namespaces whose controller cannot delete a
+// part of their content. A cluster is skipped if it cannot be reached or cleaned within the
+// deadline, or if the inventory does not have it; the reason names the objects that are left. At
+// the end all records are deleted except one. It says how the deletion ended, and is kept until the
+// name is declared again or [PlacementHandle.ForgetDeletion] is called.
 //
 // A placement that is declared later under the same name is a new placement. Its epochs continue
 // after the last epoch of the old one, so that a remaining ledger does not refuse it, and the

@@ -26,8 +26,8 @@ type DriftOptions struct {
 	Index *int `json:"index,omitempty"`
 	// Comparison overrides the comparison option of the placement.
 	Comparison drift.Comparison `json:"comparison,omitempty"`
-	// Recorded returns the recorded drift instead, without asking a cluster. It excludes Index and
-	// Comparison.
+	// Recorded returns the recorded drift instead, without asking a cluster. It cannot be combined
+	// with Index and Comparison.
 	Recorded bool `json:"recorded,omitempty"`
 }
 

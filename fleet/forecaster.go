@@ -52,9 +52,9 @@ func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approva
 // open gates, and clusters that wait for a window or a retry, with the current windows and cap.
 // The durations are estimated from the clusters that the run has completed. A cluster that an
 // earlier run updated takes its earlier duration, scaled by the pace of this run. Any other cluster
-// takes the median of this run. A cluster that has already taken longer than that takes the median
-// of the clusters that took even longer; if there are none, it is assumed to finish now. It writes
-// nothing and asks no cluster.
+// takes the median of this run. If a cluster has already taken longer than that, its duration is
+// the median of the clusters that took even longer; if there are none, it is assumed to finish now.
+// It writes nothing and asks no cluster.
 //
 // A run that has not begun or is stopped is assumed to start now, without waiting for the run
 // before it; Forecast.Assumes says so. The forecast of an ended run is its real end. A rollback is

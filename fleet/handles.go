@@ -1,8 +1,8 @@
 package fleet
 
-// PlacementHandle has the verbs of one placement. It is a small value without state: each method
-// reads the store, so a handle may be kept, copied and used concurrently for as long as its engine
-// is used. [Engine.PutPlacement] declares a placement.
+// PlacementHandle has the operations on one placement. It is a small value without state: each
+// method reads the store, so a handle may be kept, copied and used concurrently for as long as its
+// engine is used. [Engine.PutPlacement] declares a placement.
 type PlacementHandle struct {
 	e    *Engine
 	name string
@@ -15,7 +15,7 @@ func (e *Engine) Placement(name string) PlacementHandle { return PlacementHandle
 // Name returns the name of the placement.
 func (h PlacementHandle) Name() string { return h.name }
 
-// RunHandle has the verbs of one run. It is a small value without state: each method reads the
+// RunHandle has the operations on one run. It is a small value without state: each method reads the
 // store, so a handle may be kept, copied and used concurrently for as long as its engine is used.
 // It refers to the run by name: if the run is deleted and another run is created under the name,
 // the handle refers to the new run. [Engine.CreateRun] and [Engine.EnsureRun] create a run.

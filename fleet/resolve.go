@@ -25,9 +25,9 @@ type Resolution struct {
 // the last selection, because of the policy or the inventory, it is recorded with a
 // SelectionChanged event; otherwise nothing is written. Each new run decides again.
 //
-// Resolve tells [placement.Decide] that the clusters of the last selection, recorded by Resolve or
-// by a run, are placed already, and that the clusters that a run has begun to update are updated.
-// Therefore a selection is stable across restarts.
+// Resolve passes to [placement.Decide], as the clusters placed already, the clusters of the last
+// selection that Resolve or a run recorded. Clusters that a run has begun to update are passed as
+// updated. Therefore a selection is stable across restarts.
 func (h PlacementHandle) Resolve(ctx context.Context) (Resolution, error) {
 	inventory, err := h.e.state.Inventory(ctx)
 	if err != nil {

@@ -189,9 +189,9 @@ func (h RunHandle) Requests(ctx context.Context) ([]approval.Request, error) {
 	return step.Requests(s.Plan, &s.Run), nil
 }
 
-// CatchUp creates a run that follows an ended run. The new run brings the same frozen target by the
-// same strategy to the clusters that failed or were skipped, and to clusters that the placement
-// picks and that the ended run did not have.
+// CatchUp creates a run that follows an ended run. The new run brings the same frozen target, by
+// the same strategy, to the clusters that failed or were skipped, and to clusters of the placement
+// that were not in the ended run.
 //
 // It fails if the run has not ended, or if there are no such clusters.
 func (h RunHandle) CatchUp(ctx context.Context, name string, starter approval.Identity) (Status, error) {

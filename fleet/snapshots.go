@@ -24,10 +24,10 @@ func (h PlacementHandle) Capture(ctx context.Context) (snapshot.Snapshot, error)
 
 // PreviewCapture returns the snapshot that [PlacementHandle.Capture] would take, with its items as
 // [PlacementView.Items] returns them, and writes nothing. It is for a host that creates runs
-// without an index, so that the runs take the snapshots, and wants to show the selected objects or
-// the problems of the selection before that. If nothing differs from the latest snapshot, the
-// result has its index; otherwise the result has the next index, which another snapshot may get in
-// the end.
+// without an index, so that the runs take the snapshots. Such a host can show the selected objects,
+// or the problems of the selection, before it creates a run. If nothing differs from the latest
+// snapshot, the result has its index; otherwise the result has the next index, which another
+// snapshot may get in the end.
 func (h PlacementHandle) PreviewCapture(ctx context.Context) (snapshot.Snapshot, []snapshot.Item, error) {
 	return h.e.planner.PreviewCapture(ctx, h.name)
 }

@@ -3,31 +3,33 @@
 //
 // A ClusterResourcePlacement becomes a [fleet.Placement], and a ClusterStagedUpdateRun becomes a
 // run. Snapshots, decisions and approval requests appear as objects of their own. The approver of
-// a request is the user that the API server authenticated. The namespaced twins do the same with
-// objects of their namespace only. Package hub/manifests has the CRDs, the admission policies and
-// the roles that a hub needs.
+// a request is the user that the API server authenticated. The namespaced kinds, such as
+// ResourcePlacement and StagedUpdateRun, do the same with objects of their namespace only. Package
+// hub/manifests has the CRDs, the admission policies and the roles that a hub needs.
 //
-// The engine's store holds all state. A status is a projection: the hub writes it again if it is
-// lost. The metadata of the objects holds three things: a finalizer, so that the placed objects
-// are removed before their placement is deleted; the annotation that ties a run object to the one
-// run of the engine that was made for it; and the stamps of the admission policies.
+// The engine's store holds all state. The status of an object only shows this state: the hub writes
+// it again if it is lost. Only three things are stored in the metadata of the objects: a finalizer,
+// so that the placed objects are removed before their placement is deleted; an annotation that ties
+// a run object to its run of the engine; and the stamps of the admission policies.
 //
 // Several hubs may run on one cluster: one leads, by a lease, and the others wait. If a paused hub
-// wakes up late, the store and the members refuse it, see package fleet. A status that it still
-// writes is refused because of its resourceVersion, or equals the status that the next leader
-// writes.
+// wakes up late, the store and the members refuse its writes, see package fleet. If it still writes
+// a status, the API server refuses the write because of its resourceVersion, or the status equals
+// the status that the next leader writes.
 //
 // # Compatibility
 //
-// KubeFleet changed after its tutorial of July 2025 was written. Config.Compatibility is the
-// version whose behaviour a hub has if versions differ: [compat.July2025], the default, or
-// [compat.KubeFleet018]. docs/hub.md has the table of the differences. The definitions of the hub
-// cluster have the setting as the label slipway.dev/compatibility, and so has the Lease of the hub
-// that leads. A hub refuses to start, and to lead, on definitions of the other setting.
+// KubeFleet changed after its tutorial of July 2025 was written. If versions behave differently, a
+// hub behaves like the version in Config.Compatibility: [compat.July2025], the default, or
+// [compat.KubeFleet018]. docs/hub.md has the table of the differences. The
+// CustomResourceDefinitions of the hub cluster and the Lease of the leading hub have this setting
+// in the label slipway.dev/compatibility. A hub refuses to start, and to lead, if the definitions
+// are for the other setting.
 //
-// manifests.Install writes into runs without spec.state the state that they had before it replaces
-// the definitions of the other setting. The record of a run keeps the meaning that the run began
-// with. So a hub that finds other definitions starts no waiting run and stops no run in progress.
+// A run without spec.state has the default state of the setting. Therefore manifests.Install writes
+// this state into such runs before it replaces the definitions by the ones of the other setting.
+// The record of a run keeps the meaning that the run began with. So a change of the setting starts
+// no waiting run and stops no run in progress.
 //
 // # Snapshots
 //
@@ -44,8 +46,8 @@
 // stays the same after that, whatever changes and whichever hub continues the run. If a hub dies
 // after it saved a snapshot and before it recorded the run, the next hub brings that snapshot, or
 // another one if the selection has changed since. A status describes the content that runs have
-// brought. Only the condition Scheduled is about the current selection: it reports why no snapshot
-// of it can be taken.
+// brought. Only the condition Scheduled describes the current selection: it reports why no snapshot
+// of that selection can be taken.
 //
 // # Rights of authors
 //
@@ -54,8 +56,8 @@
 // ClusterResourceOverrides acts with all the rights of the hub on the members, within
 // Config.Engine.Rules. That includes the ResourceEnvelopes that a ClusterResourcePlacement
 // selects: as in KubeFleet, the authors of these envelopes may bring roles and quotas to their
-// namespaces on the members. If the author of a placement does not vouch for them, the placement
-// should select the Namespace with the selectionScope NamespaceOnly or
+// namespaces on the members. If the author of a placement does not trust these envelopes, the
+// placement should select the Namespace with the selectionScope NamespaceOnly or
 // NamespaceWithResourceSelectors. A host forbids such envelopes altogether by the kind
 // ResourceEnvelope in Rules.Never.
 //
@@ -63,19 +65,20 @@
 // ResourcePlacement, also in a ResourceEnvelope, and to the changes that a ResourceOverride makes.
 // They are [snapshot.NamespaceRules] unless the host has others: the kinds of Kubernetes that the
 // built-in role edit may create, and custom kinds. The flags --namespace-deny, --namespace-allow
-// and --namespace-only of slipway hub change them. A host makes other rules from these:
+// and --namespace-only of slipway hub change them. A host derives other rules from the defaults:
 //
 //	rules := snapshot.NamespaceRules()
 //	rules.Never = append(rules.Never, snapshot.GroupKind{Kind: "Secret"}, snapshot.GroupKind{Group: "kustomize.toolkit.fluxcd.io"})
 //	cfg.Engine.NamespaceRules = &rules
 //
 // An object that a ResourcePlacement selects exists on the hub, so its author was admitted there.
-// Nothing shows that for a custom kind in an envelope. If members act on such objects with more
-// rights than their authors have, the host should name the kinds in Never, or the allowed kinds in
-// Only. A refused object is never left out silently: the condition Scheduled of every placement
-// that would bring it is False and names the object, the field and the remedy. So an envelope that
-// is refused or malformed blocks the placements of its namespace until it is corrected. The hub
-// notices the correction within half a minute, and members keep their objects until then.
+// For an object of a custom kind in an envelope, nothing shows that. If members act on such objects
+// with more rights than their authors have, the host should name the kinds in Never, or the allowed
+// kinds in Only. A refused object is never left out silently: the condition Scheduled of every
+// placement that would bring it is False and names the object, the field and the remedy. So an
+// envelope that is refused or malformed blocks the placements of its namespace until it is
+// corrected. The hub notices the correction within half a minute, and members keep their objects
+// until then.
 //
 // # Reading on the hub
 //
@@ -91,27 +94,27 @@
 //
 // # Approvals
 //
-// An approval counts for the user that the API server authenticated if the admission policies of
-// package hub/manifests are in force: all of them, with their bindings, exactly as they were
-// installed. The hub compares the policies before it accepts an answer, and when a watch reports a
-// change. If it may not watch them, it reads them every 10 seconds. If a policy is missing or was
-// changed, no answer counts: the condition ApprovalAccepted of the request is False with the
-// reason ApprovalRequestUnvouched, and names the fault. Once the policies are installed again, the
-// hub makes the request again, and it must be answered again. Each request has the version of the
-// policies at its creation in the annotation slipway.dev/policies, so the hub also notices
-// policies that changed while no hub ran. A hub asks nothing in the first 3 seconds of new
-// policies.
+// An approval has the identity that the API server authenticated, provided that the admission
+// policies of package hub/manifests are in force: all of them, with their bindings, exactly as they
+// were installed. The hub compares the policies before it accepts an answer, and when a watch
+// reports a change. If it may not watch them, it reads them every 10 seconds. If a policy is
+// missing or was changed, no answer counts: the condition ApprovalAccepted of the request is False
+// with the reason ApprovalRequestUnvouched, and names the fault. Once the policies are installed
+// again, the hub makes the request again, and it must be answered again. Each request has the
+// version of the policies at its creation in the annotation slipway.dev/policies, so the hub also
+// notices policies that changed while no hub ran. A hub makes no request in the first 3 seconds
+// after policies were installed.
 //
-// A condition with the observedGeneration of another generation is no answer, and the request says
-// so. A condition without one is an answer, because the spec of a request never changes. The hub
-// deletes a request if its run is deleted, if the attempt has expired, if the policies were
-// changed, or if the hub did not create it. If such a request has an answer, the Event
-// AnswerNotCounted of the request and of its run names the answer and its author.
+// If the observedGeneration of a condition is of another generation, the condition is no answer,
+// and the request says so. A condition without observedGeneration is an answer, because the spec of
+// a request never changes. The hub deletes a request if its run is deleted, if the attempt has
+// expired, if the policies were changed, or if the hub did not create it. If such a request has an
+// answer, the Event AnswerNotCounted of the request and of its run names the answer and its author.
 //
-// If policies were never installed, the answer of any user with the right to write the status of a
-// request counts, at gates that ask for no identity. A server before 1.36 has the validating
-// policies alone, and there the user needs the verb approve. The record hub/policies of the store
-// says that policies were in force once, so deleting all policies does not lead back to that
+// If policies were never installed, any user with the right to write the status of a request can
+// answer it, at gates whose policy requires no particular identity. On a server before 1.36, which
+// has only the validating policies, the user needs the verb approve. The record hub/policies of the
+// store says that policies were in force once, so deleting all policies does not lead back to that
 // state. Deleting the record does: in a store on the Kubernetes API, it is the Secret in the hub's
 // namespace with hub/policies in the annotation slipway.dev/key.
 //
@@ -120,10 +123,10 @@
 // With Config.Applications the hub serves Application, Workflow and Policy objects with the API of
 // KubeVela and ACK One, by package formats/oam/delivery. kubectl applies them, and the columns of
 // an Application show the progress of its workflow. The clusters that policies pick are the
-// members by the name and the labels of their MemberClusters. The right to write an Application
-// includes the right to bring objects of its namespace to members with the rights of the hub. A
-// deleted Application disappears once its delivered objects are gone from the members. Objects of
-// the group core.oam.dev are never placed. Each member is shown as a ManagedCluster of
+// members by the name and the labels of their MemberClusters. A user who may write an Application
+// can thereby bring objects of its namespace to members, with the rights of the hub. A deleted
+// Application disappears once its delivered objects are gone from the members. Objects of the group
+// core.oam.dev are never placed. Each member is shown as a ManagedCluster of
 // cluster.open-cluster-management.io, unless another author has defined that kind. A workflow is
 // suspended, resumed, terminated, restarted and rolled back through the hub's store, by
 // delivery.Applications.Do and the verbs of the command slipway, which need rights to the store.
@@ -168,17 +171,17 @@
 // failed clusters of a stage beyond its maxFailures. GateRejected is a rejected request. Clusters
 // that had nothing before are cleaned, in stages of their own, unless newClusters is Leave.
 //
-// The rollback object is a projection: if it disappears without its finalizer, the hub makes it
-// again, and it stays when the original run is deleted. Deleting the object during the rollback
-// stops the rollback at that point. The hub does not touch an object of another author that has
-// the name already. It refuses that object, continues the rollback without one, and says so in the
-// condition until the other object is deleted. The annotation slipway.dev/seal identifies the
-// hub's own object. While the annotation is right, the hub restores the label if another client
-// removes it; an object without the annotation is not the hub's. A rollback that an earlier
-// version named, in a namespace of more than 42 characters or of more than 60 with the name, has
-// no object, and the condition says so.
+// The rollback object only shows the rollback: if it disappears without its finalizer, the hub
+// makes it again, and it stays when the original run is deleted. But if a user deletes the object
+// during the rollback, the rollback stops at that point. The hub does not touch an object of
+// another author that has the name already. It refuses that object, continues the rollback without
+// one, and says so in the condition until the other object is deleted. The annotation
+// slipway.dev/seal identifies the hub's own object. While the annotation is correct, the hub
+// restores the label if another client removes it. The hub does not treat an object without the
+// annotation as its own. A rollback that an earlier version named, in a namespace of more than 42
+// characters or of more than 60 with the name, has no object, and the condition says so.
 //
-// The label slipway.dev/irreversible of a snapshot object marks that no rollback goes past the
+// The label slipway.dev/irreversible of a snapshot object says that no rollback goes past the
 // snapshot: "true" sets the mark and "false" removes it. The hub writes "true" if the mark is set
 // and the label is missing. Setting the label needs the right to patch snapshots, which the roles
 // of package hub/manifests do not give.
@@ -188,17 +191,17 @@
 // A ClusterResourcePlacementEviction removes the objects of a placement from a cluster, within the
 // ClusterResourcePlacementDisruptionBudget of the placement's name. The hub answers it once, in
 // the conditions Valid and Executed with KubeFleet's reasons and messages, and the answer is
-// final. Executed means that the removal is recorded: a run of the engine, which has no object,
-// cleans that cluster and no other, and the cluster is not picked until that run has ended. Then
-// the policy decides again and may pick the cluster again, unless a taint keeps it away. If a
-// member cannot be reached within Config.DeleteDeadline, its objects are left to the next run of
-// the placement.
+// final. Executed means that the removal is recorded: a run of the engine without a run object
+// cleans only that cluster, and the cluster is not picked until that run has ended. Then the policy
+// decides again and may pick the cluster again, unless a taint keeps it away. If a member cannot be
+// reached within Config.DeleteDeadline, its objects are left to the next run of the placement.
 //
 // kubectl fleet draincluster and uncordoncluster work unchanged: a drain adds the taint cordon-key
 // to a MemberCluster, and makes an eviction for each ClusterResourceBinding that names the
-// cluster. The hub writes such an object for each cluster of a placement without a namespace, with
-// its state, unless Config.NoBindings is set; without them a drain finds nothing to evict. slipway
-// drain, cordon and uncordon are package hubapi's Drain, Cordon and Uncordon, which do the same.
+// cluster. The hub writes a ClusterResourceBinding with the state of each cluster of a placement
+// without a namespace, unless Config.NoBindings is set; without bindings a drain finds nothing to
+// evict. slipway drain, cordon and uncordon are package hubapi's Drain, Cordon and Uncordon, which
+// do the same.
 //
 // # Reasons of Slipway's own
 //
@@ -264,11 +267,11 @@
 //   - The hub has no Works, and objects on members have no AppliedWork as their owner: a record of
 //     the hub on the member lists the objects that a placement applied, see package fleet.
 //   - An object that occurs twice in envelopes is placed once, and failedPlacements shows it as
-//     Duplicated, as in KubeFleet. The hub places the selected object, if there is one, and
-//     otherwise the object in the first envelope by name, at the first key; KubeFleet decides by
-//     the order of their JSON. An object that does not fit the scope of its envelope is shown as
-//     WrongScope, and the others are placed; KubeFleet places nothing on such a cluster, and
-//     reports SyncWorkFailed.
+//     Duplicated, as in KubeFleet. If the object is also selected without an envelope, the hub
+//     places the selected object. Otherwise it places the object in the first envelope by name, at
+//     the first key; KubeFleet decides by the order of their JSON. An object that does not fit the
+//     scope of its envelope is shown as WrongScope, and the others are placed; KubeFleet places
+//     nothing on such a cluster, and reports SyncWorkFailed.
 //   - The objects that show a snapshot are for people, and contain no values of Secrets. Therefore
 //     a snapshot with large Secrets may need fewer of these objects than in KubeFleet.
 //   - In addition to the newest revisionHistoryLimit snapshots, the hub keeps the snapshots that
@@ -289,16 +292,16 @@
 //     decision or applyStrategy. maxSurge has no effect, because nothing moves between clusters. A
 //     change of applyStrategy therefore replaces the update that is under way, and reaches the
 //     clusters at the pace of maxUnavailable; KubeFleet changes it for all clusters at once.
-//     Members that no earlier update selected have nothing that could become unavailable. The hub
-//     updates up to 1000 of them immediately, in addition to the maxUnavailable other members, and
-//     neither part waits for the other. KubeFleet, too, updates them immediately, but counts those
-//     that are not available yet against maxUnavailable. If an update replaces another one, the
-//     hub ends the other one first, with an abort by slipway-hub in its history. The new update
-//     begins with the clusters that the old one changed and did not prove to be available, and
-//     changes no other cluster while maxUnavailable of them are left, also if they cannot be
-//     reached. If the new update cannot be planned, for example because an override fails, the old
-//     one continues. KubeFleet updates the failed clusters first. It also counts clusters that
-//     became unavailable after their update.
+//     On members that no earlier update selected, nothing can become unavailable. The hub updates
+//     up to 1000 of them immediately, in addition to the maxUnavailable other members, and neither
+//     part waits for the other. KubeFleet, too, updates them immediately, but counts the members
+//     that are not available yet against maxUnavailable. If an update replaces an old update, the
+//     hub first ends the old update, with an abort by slipway-hub in its history. The new update
+//     begins with the clusters that the old update changed and did not prove to be available. While
+//     maxUnavailable of these clusters are left, it changes no other cluster, also if they cannot
+//     be reached. If the new update cannot be planned, for example because an override fails, the
+//     old update continues. KubeFleet updates the failed clusters first. It also counts clusters
+//     that became unavailable after their update.
 //   - There are no InternalMemberClusters, because no agent runs on a member, and no property
 //     provider: the hub reads the properties of members itself. An error about the length of a
 //     list has the text of the API server, which older ones word otherwise ("at most 1 items").

@@ -56,8 +56,8 @@ type Config struct {
 	// Inventory lists the members; default: the MemberCluster objects.
 	Inventory backend.Inventory
 	// Engine has further settings of the engine: Authority, Updater, Prober, Rules,
-	// NamespaceRules, Restrictions, Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock. Its fields
-	// for the settings above are ignored.
+	// NamespaceRules, Restrictions, Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock. The hub ignores
+	// the fields of Engine for the settings above.
 	Engine fleet.Config
 
 	// Compatibility is the version of KubeFleet whose behaviour the hub has if versions differ;
@@ -70,10 +70,10 @@ type Config struct {
 	// never placed.
 	Applications *oam.Options
 
-	// LeaseDuration is the time that a silent leader keeps the lead; default 15 s, at least
-	// 1 s. The engine uses it as well, unless Engine.Lease is set.
+	// LeaseDuration is the time after which another hub replaces a leader that does not renew its
+	// lease; default 15 s, at least 1 s. The engine uses it as well, unless Engine.Lease is set.
 	LeaseDuration time.Duration
-	// AlwaysLead skips the election. No other hub may serve this cluster.
+	// AlwaysLead skips the election. With it, no other hub may serve this cluster.
 	AlwaysLead bool
 	// Collect is the time during which changes of the selected objects are collected before a
 	// snapshot is taken; default 500 ms.
@@ -149,8 +149,8 @@ func New(cfg Config) (*Hub, error) {
 }
 
 // Engine returns the engine that the hub drives. Commands sent to it directly show in the
-// objects, too. Placements and runs declared to it directly have no Owner, which is the UID of an
-// object. A run whose object is gone is deleted.
+// objects, too. The Owner of a placement or a run is the UID of its object; placements and runs
+// that were declared to the engine directly have none. A run whose object is gone is deleted.
 func (h *Hub) Engine() *fleet.Engine { return h.engine }
 
 // report receives the status that an object on a member reports. Reports before the hub serves

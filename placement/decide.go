@@ -11,9 +11,9 @@ import (
 //
 // A placed cluster stays despite new taints or bad health, unless it is in [Previous].HeldOut, is
 // leaving the fleet or no longer matches the policy. A PickAll or PickFixed policy matches placed
-// clusters again with each selection, a PickN policy only if an edit changed more than its number.
-// A PickFixed policy picks its named clusters despite taints, if the inventory has them and they
-// are healthy; without names it picks nothing.
+// clusters again with each selection, a PickN policy does so only if an edit has changed more than
+// its number of clusters. A PickFixed policy picks its named clusters despite taints, if the
+// inventory has them and they are healthy; without names it picks nothing.
 //
 // A PickN policy keeps the clusters that stay and picks one more at a time, each with the best
 // [Score], until it has enough. If there are too many, it drops one at a time: first clusters

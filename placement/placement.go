@@ -248,8 +248,8 @@ type Evaluation struct {
 	Picked bool `json:"picked"`
 	// Score is the rank of a cluster under a PickN policy.
 	Score Score `json:"score"`
-	// Kept reports whether the cluster is picked because it has the placement already, and nothing,
-	// such as a taint, would bar it if it were new.
+	// Kept reports whether the cluster is picked because it has the placement already, and would not
+	// be barred as a new cluster, for example by a taint.
 	Kept bool `json:"kept,omitempty"`
 	// Reason is the text for people that says why the cluster is picked or not.
 	Reason string `json:"reason"`

@@ -27,9 +27,9 @@ const (
 //   - Strings are UTF-8 with the shortest escapes: only the quote, the backslash and characters
 //     below U+0020 are escaped. Invalid UTF-8 is refused, not replaced.
 //   - int64 is written exactly. A float64 that is an integer within int64 is written as that
-//     integer, minus zero as 0; any other as the shortest text that reads back as the same
-//     float64, with an exponent outside of [1e-6, 2^63). A json.Number is written as the value it
-//     stands for; an integer outside of int64 is refused, since it would lose digits.
+//     integer, minus zero as 0; any other float64 is written as the shortest text that reads back
+//     as the same number, with an exponent outside of [1e-6, 2^63). A json.Number is written as the
+//     value it stands for; an integer outside of int64 is refused, since it would lose digits.
 //   - A nil map or list is written as null.
 //
 // Decoding the result with [Decode] and encoding it again gives the same bytes. NaN, infinities,

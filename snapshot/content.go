@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateContent returns the values of an object that no API server can decode: values that are
-// not base64 in data of a Secret and binaryData of a ConfigMap, and values that are not strings
-// in stringData of a Secret and data of a ConfigMap. A server answers such an object with status
-// 500, which looks transient. The errors name fields and keys, never values.
+// ValidateContent returns an error for each value of an object that no API server can decode. In
+// data of a Secret and binaryData of a ConfigMap, values must be base64. In stringData of a Secret
+// and data of a ConfigMap, they must be strings. A server answers such an object with status 500,
+// which looks transient. The errors name fields and keys, never values.
 //
 // [Capture] refuses such objects. A caller that changes objects afterwards, for example by
 // overrides, must validate them again.

@@ -21,11 +21,11 @@ import (
 // reason [Missing]. The Namespace of a selector with scope [NamespaceWithResourceSelectors] must
 // exist.
 //
-// Select leaves out objects that another cluster makes itself or must not get, however they are
-// selected: the objects that [Propagates] excludes; Endpoints of a Service of the same name that
-// has a selector; objects whose controller is selected, too; and claims that the controller of a
-// selected StatefulSet made. It recognizes those claims by their names and labels, and keeps claims
-// that an apply or kubectl wrote.
+// Select leaves out objects that another cluster makes itself or must not get, even if a selector
+// names them. These are the objects that [Propagates] excludes, the Endpoints of a Service with a
+// selector, objects whose controller is selected too, and claims that the controller of a selected
+// StatefulSet made. It recognizes those claims by their names and labels, and keeps claims that an
+// apply or kubectl wrote.
 //
 // The error names every invalid selector (see [ValidateSelectors]), or the query that src failed
 // to read. If ctx ends before everything is read, Select returns an error and no objects.

@@ -28,8 +28,8 @@ import (
 )
 
 // Selector picks objects, in the terms of a ClusterResourcePlacement's resourceSelectors. Version
-// and Kind are required. Name and LabelSelector exclude each other; with neither, every object of
-// the kind is picked. Scope says which objects a picked Namespace brings along. Namespace
+// and Kind are required. At most one of Name and LabelSelector may be set; with neither, every
+// object of the kind is picked. Scope says which objects a picked Namespace brings along. Namespace
 // restricts the selector to the objects of one namespace, and so to namespaced kinds.
 type Selector struct {
 	Group         string                `json:"group"`
@@ -72,7 +72,7 @@ type Rules struct {
 	Reserved []string
 	// Never are kinds that are never placed.
 	Never []GroupKind
-	// Only are the only kinds that are placed; empty means all.
+	// Only lists the kinds that are placed; empty means all kinds.
 	Only []GroupKind
 }
 

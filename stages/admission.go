@@ -13,8 +13,8 @@ const (
 	QueueRun Admission = "Queue"
 	// RejectRun refuses the run with a [RejectedError].
 	RejectRun Admission = "Reject"
-	// SupersedeActive drains the active run and replaces it and the waiting runs, except
-	// evictions.
+	// SupersedeActive ends the active run, after the clusters in flight have ended, and the waiting
+	// runs. The new run replaces them; only evictions are not replaced.
 	SupersedeActive Admission = "Supersede"
 )
 

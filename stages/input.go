@@ -59,7 +59,7 @@ type Calendar interface {
 type Window struct {
 	// Limited reports whether the cluster has windows, or whether a freeze is in force.
 	Limited bool
-	// Open reports whether it may be started now; it is true unless Limited.
+	// Open reports whether the cluster may be started now; true unless Limited.
 	Open bool
 	// Until is when Open changes next; zero if it never does.
 	Until time.Time

@@ -30,9 +30,9 @@ func (i Instant) Add(d time.Duration) Instant {
 	return i + Instant((d+time.Millisecond-1)/time.Millisecond)
 }
 
-// LastInstant is the latest moment that a run may name, the end of the year 9990, because
-// events after the year 9999 cannot be stored. The time of a run stays before LastNow, so that
-// its waits end by LastInstant.
+// LastInstant is the latest moment that a run may name: the end of the year 9990. The limit exists
+// because events after the year 9999 cannot be stored. The time of a run stays before LastNow, so
+// that its waits end by LastInstant.
 const (
 	LastInstant = Instant(253118303999999)
 	LastNow     = LastInstant - 366*24*3600*1000

@@ -48,8 +48,8 @@ func (p *Plan) Members(stage, group int) []CellMembers {
 	return p.cells[stage][group]
 }
 
-// CellSizes returns the number of clusters in each cell of a group, in the order of
-// [GroupRun].Cells; nil if the stage has no failure domains.
+// CellSizes returns the number of clusters in each cell of a group, in the order of [Plan.Members];
+// nil if the stage has no failure domains.
 func (p *Plan) CellSizes(stage, group int) (sizes []int) {
 	for _, c := range p.Members(stage, group) {
 		sizes = append(sizes, len(c.Positions))

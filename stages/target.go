@@ -9,7 +9,7 @@ type Target struct {
 	// snapshot.
 	Index    int
 	Snapshot string
-	// Selection is the digest of the [placement.Selection].
+	// Selection is the Digest of the Selection of package placement.
 	Selection string
 	// Revision maps the name of a cluster to the digest of its content after overrides.
 	// Default is the digest for every cluster that Revision does not name; it may be empty

@@ -17,7 +17,7 @@ const limit = time.Minute
 // limit.
 const patience = 10 * time.Second
 
-// Case proves one sentence of a contract for a T.
+// Case proves one sentence of the contract of an interface T.
 type Case[T any] struct {
 	// Name is unique among the cases for T, in lower case with hyphens.
 	Name string

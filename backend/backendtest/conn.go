@@ -18,14 +18,14 @@ func TestConn(t *testing.T, open func(t *testing.T) backend.Conn) {
 // a connection for each case. All connections may lead to one cluster, because each case uses its
 // own objects: ConfigMaps and a Deployment in the namespace default whose names begin with
 // slipway-test-. They are deleted before and after. No controller needs to run. For a
-// [backend.ConnFencer] that checks fences, the cases also use ledgers: ConfigMaps with such names
-// in the namespace slipway-system. That namespace is not deleted.
+// [backend.ConnFencer] that checks fences, the cases also use ledgers: ConfigMaps with names of the
+// same form in the namespace slipway-system. They do not delete that namespace.
 func CheckConn(ctx context.Context, open func() (backend.Conn, error)) error {
 	return checkAll(ctx, ConnCases(), open)
 }
 
-// ConnCases returns the cases of a connection. The cases about watching call [backend.WatchConn],
-// those about fences check the promise of [backend.FencingOf].
+// ConnCases returns the cases of a connection. The cases about watching call [backend.WatchConn];
+// the cases about fences check the promise of [backend.FencingOf].
 func ConnCases() []ConnCase {
 	return slices.Concat(applyCases(), ownershipCases(), deleteCases(), fenceCases(), connCases())
 }

@@ -110,7 +110,7 @@ func TestDialer(t *testing.T, d backend.Dialer, c placement.Cluster) {
 }
 
 // CheckDialer proves that a dialer reaches c, and no cluster that does not
-// exist. It does not try the connections: see [CheckConn].
+// exist. It does not test the connections: see [CheckConn].
 func CheckDialer(ctx context.Context, d backend.Dialer, c placement.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -22,7 +22,7 @@ func CheckStore(ctx context.Context, open func() (backend.Store, error)) error {
 }
 
 // StoreCases returns the cases of a store. The cases about watching call [backend.Watch], whether
-// or not the store is a [backend.Watcher], and those about batches call [backend.WriteAll].
+// or not the store is a [backend.Watcher]. The cases about batches call [backend.WriteAll].
 func StoreCases() []StoreCase {
 	return slices.Concat(writeCases(), batchCases(), listCases(), raceCases(), watchCases())
 }

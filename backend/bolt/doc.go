@@ -5,8 +5,8 @@
 //
 // A write that returned without an error is on the disk: it survives a killed process and a loss
 // of power, unless the disk loses data after confirming a sync. Reads see only what is synced.
-// Writes that arrive at the same time share a commit, so that many concurrent runs pay for few
-// syncs; the writes of one [Store.WriteAll] share a commit, too.
+// Writes that arrive at the same time share a commit, so that many concurrent runs need few syncs;
+// the writes of one [Store.WriteAll] share a commit, too.
 //
 // One process at a time may use a file; others get [ErrInUse]. Several processes may open it
 // read-only while none has it open for writing.
@@ -14,8 +14,8 @@
 // A damaged file is refused before any of it is used: Open reads the whole file and checks every
 // page against the invariants of bbolt, every record against its checksum, and all records
 // against a digest that each commit stores. [ErrDamaged] describes the damage; a file of a newer
-// version is [ErrNewer]. No content of a file makes the process panic. Truncation of an open file
-// by another process is an error too, but calls that meet it at the same time may not return.
+// version is [ErrNewer]. No content of a file makes the process panic. If another process truncates
+// an open file, later calls return an error, but calls that run at that moment may not return.
 //
 // # Accepted files
 //
@@ -29,11 +29,11 @@
 // If a volume of Kubernetes has an fsGroup, each mount makes every file on it writable for a
 // group: set fsGroupChangePolicy OnRootMismatch.
 //
-// A new file and the result of a compaction are written beside path under a name that cannot be
-// guessed, never into an existing file, and get their own name when they are complete and synced.
-// A crash may leave such a file (path, 26 letters and digits, .tmp): the next Open for writing
-// removes those that are not in use. If other users may write to the directory, they can remove
-// the file; the host must protect the directory.
+// A new file and the result of a compaction are first written beside path under a temporary name
+// that cannot be guessed, never into an existing file, and are renamed to path when they are
+// complete and synced. A crash may leave a temporary file (path, 26 letters and digits, .tmp); the
+// next Open for writing removes temporary files that are not in use. The host must protect the
+// directory: other users who may write to it can remove the store's file.
 //
 // A store's file is never empty. An empty or truncated file is damaged and not a new store:
 // replace it by a backup, or remove it.

@@ -16,7 +16,8 @@ import (
 )
 
 // Store is a [backend.Store], [backend.Watcher] and [backend.Batcher] in a file. Its methods may
-// be called concurrently. Revisions count the writes of the whole store since the file was made.
+// be called concurrently. A revision is the number of the write among all writes of the store since
+// the file was made.
 type Store struct {
 	path     string
 	options  Options
@@ -51,7 +52,7 @@ var (
 	_ backend.Batcher = (*Store)(nil)
 )
 
-// Stats are counts since the store was opened, and sizes.
+// Stats are numbers of operations since the store was opened, and the current size of the store.
 type Stats struct {
 	// Commits is the number of written transactions, Syncs how often the file was synced for them.
 	Commits, Syncs int64
@@ -166,8 +167,8 @@ const (
 	listBytes   = 1 << 20
 )
 
-// List yields the records under prefix. See [backend.Store]. It holds no resources of the store
-// while it yields.
+// List yields the records under prefix. See [backend.Store]. It keeps no transaction open while it
+// yields.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		for from := prefix; ; {

@@ -24,8 +24,8 @@ import (
 // version. It is namespaced if it has a metadata.namespace; the namespace must exist, and default
 // and kube-system exist from the beginning. Deleting a namespace deletes the objects in it. An
 // object with metadata.finalizers terminates until they are removed, and so does its namespace.
-// The uid is made of the cluster's name and a counter, the resourceVersion counts the writes of
-// the cluster, and the generation rises with each change outside of metadata and status.
+// The uid consists of the cluster's name and a counter, the resourceVersion is the number of the
+// write on this cluster, and the generation rises with each change outside of metadata and status.
 //
 // Apply merges like a server-side apply without a schema: objects merge, lists and everything
 // else are atomic. It ignores status and the metadata that a server sets. The cluster keeps an
@@ -56,7 +56,8 @@ type Write struct {
 	ID snapshot.ID
 	// Manager is the field manager of an apply or a release, empty for other writes.
 	Manager string
-	// ResourceVersion is the object's after the write, or the cluster's after a delete.
+	// ResourceVersion is the resourceVersion of the object after the write, or of the cluster after a
+	// delete.
 	ResourceVersion string
 }
 
@@ -96,19 +97,19 @@ func (c *Cluster) SetClock(now func() time.Time) {
 	c.clock = now
 }
 
-// Refuse makes every apply fail if f returns an error, like an API server that does not know a
-// kind or does not admit an object. The error becomes ErrPermanent. f may be called concurrently
-// and must not change the object; nil refuses nothing.
+// Refuse makes an apply fail if f returns an error for the object, as an API server does that does
+// not know a kind or does not admit an object. The error becomes ErrPermanent. f may be called
+// concurrently and must not change the object; nil refuses nothing.
 func (c *Cluster) Refuse(f func(obj *unstructured.Unstructured) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refuse = f
 }
 
-// React makes f the controllers of the cluster: it is called with every object whose generation
-// rose, and its result becomes the object's status before the write returns. A nil result keeps
-// the status, except that a CustomResourceDefinition without status becomes established. f must
-// not call c.
+// React sets f as the simulated controllers of the cluster: f is called with every object whose
+// generation rose, and its result becomes the object's status before the write returns. A nil
+// result keeps the status, except that a CustomResourceDefinition without status becomes
+// established. f must not call c.
 func (c *Cluster) React(f func(obj *unstructured.Unstructured) (status map[string]any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

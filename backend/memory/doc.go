@@ -1,6 +1,6 @@
-// Package memory implements every seam of package backend in memory, in the smallest form: a
-// [Store], a [Fleet] of simulated clusters that can be slowed down and cut off, a [Cluster] that
-// behaves like a Kubernetes API server, and a [Source] of objects. Read it before you write a
+// Package memory implements every interface of package backend in memory, in the smallest form: a
+// [Store], a [Fleet] of simulated clusters, which a test can slow down and cut off, a [Cluster]
+// that behaves like a Kubernetes API server, and a [Source] of objects. Read it before you write a
 // backend of your own:
 //
 //   - store.go has the [Store], a watcher and batcher,
@@ -12,8 +12,8 @@
 //
 // Small hosts, tests and the simulations of a hundred thousand clusters run on it. The package
 // reads no clock but the host's, draws no random numbers and starts no goroutine: the same calls
-// in the same order have the same result, down to uids and revisions. Nothing is written to disk;
-// [Cluster.State] and [Cluster.Restore] let a program do that.
+// in the same order have the same result, down to uids and revisions. Nothing is written to disk; a
+// program can do that by [Cluster.State] and [Cluster.Restore].
 //
 // All types may be used concurrently. Package backendtest proves that they keep the contracts of
 // package backend.

@@ -35,7 +35,7 @@ type ownerState struct {
 }
 
 // State returns the content of the cluster as JSON for [Cluster.Restore]: the objects with their
-// owners, and the counters, but not its clock, controllers and log. Equal states are equal bytes.
+// owners, and the counters, but not its clock, controllers and log. Equal states give equal bytes.
 func (c *Cluster) State() ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,8 +55,8 @@ func (c *Cluster) State() ([]byte, error) {
 }
 
 // Restore replaces the content of the cluster by a result of State for a cluster of the same name
-// and uid, and wakes its watches. No uid and no resourceVersion that the cluster issued is issued
-// again.
+// and uid, and wakes its watches. The cluster never issues again a uid or a resourceVersion that it
+// has issued before.
 func (c *Cluster) Restore(state []byte) error {
 	var s clusterState
 	if err := utiljson.Unmarshal(state, &s); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/feed"
 )
 
-// Store is a [backend.Watcher] and [backend.Batcher] in memory. Revisions count
-// the writes of the whole store. The zero Store is empty and ready to use.
+// Store is a [backend.Watcher] and [backend.Batcher] in memory. A revision is the number of the
+// write among all writes of the store. The zero Store is empty and ready to use.
 type Store struct {
 	mu      sync.Mutex
 	entries index

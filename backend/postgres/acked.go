@@ -85,9 +85,9 @@ func (a *acknowledged) settle(compared map[string]ack, lost []string) {
 	}
 }
 
-// Lost returns the keys, ascending, that are known to have lost a write which this Store
-// acknowledged, because a server took over that did not have it. The documentation of the package
-// describes which losses are detected.
+// Lost returns the keys, ascending, that are known to have lost an acknowledged write of this
+// Store, because a server without that write took over. The documentation of the package describes
+// which losses are detected.
 func (s *Store) Lost() []string {
 	s.acked.mu.Lock()
 	defer s.acked.mu.Unlock()

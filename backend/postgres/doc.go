@@ -10,16 +10,16 @@
 // # Guarantees
 //
 // A write that returned without an error is committed and on the disk of the server and of its
-// synchronous standbys. Put, Delete and WriteAll are one statement each, one round trip, and one
+// synchronous standbys. Each Put, Delete and WriteAll is one statement, one round trip and one
 // transaction. Calls that arrive while others are sent share the next transaction, up to 32 calls
 // and 1 MiB. At most two transactions run at a time; the second starts as soon as it has as many
-// calls as the first. A WriteAll of more than eight writes has its own transaction. Each call of
-// a shared transaction succeeds or conflicts on its own. If a row is locked, the others of the
-// transaction wait at most 100 ms for it; then each call is made alone, as after a refusal by the
-// server. A statement locks its rows in the order of their keys, so that two separate calls never
-// deadlock. Shared transactions are ordered by the first key of each call; if two wait for each
-// other's rows, the wait ends after these 100 ms. Keys are compared byte by byte. Get and List
-// verify a checksum of key and value; a damaged value is backend.ErrPermanent.
+// calls as the first. A WriteAll of more than eight writes has its own transaction. Each call of a
+// shared transaction succeeds or conflicts on its own. If a row is locked, the other calls of the
+// transaction wait at most 100 ms for it. Then, as after a refusal by the server, each call has a
+// transaction of its own. A statement locks its rows in the order of their keys, so that two
+// separate calls never deadlock. Shared transactions are ordered by the first key of each call; if
+// two wait for each other's rows, the wait ends after these 100 ms. Keys are compared byte by byte.
+// Get and List verify a checksum of key and value; a damaged value is backend.ErrPermanent.
 //
 // A revision is a number of a sequence, which rises with each write of a key, and 64 random bits.
 // No two writes have the same revision, even after a deletion, a restored dump or a failover that
@@ -38,29 +38,29 @@
 // # Durability
 //
 // Open, and the first use of each connection, refuse a server with fsync or synchronous_commit
-// off ([ErrNotDurable]). Each write also returns the session's synchronous_commit, so that a
-// session that was changed later, by the host or through a pooler, acknowledges nothing. With its
-// own pool, the store also does not acknowledge a commit that an administrator released from
-// waiting for its synchronous standby; client_min_messages must not hide warnings for that. A
-// store on a host's pool does not detect it. full_page_writes must be on unless the file system
-// writes pages atomically. Readers may see a commit before its synchronous standby has it:
+// off ([ErrNotDurable]). Each write also returns the session's synchronous_commit, so that the
+// store acknowledges no write after the host or a pooler has turned it off. An administrator can
+// end the wait of a commit for its synchronous standby. A store with its own pool does not
+// acknowledge such a commit, if client_min_messages does not hide warnings; a store on a host's
+// pool does not detect it. full_page_writes must be on unless the file system writes pages
+// atomically. Readers may see a commit before its synchronous standby has it:
 // https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT
 //
 // # Replication
 //
 // Fail over to synchronous standbys: synchronous_standby_names = 'ANY 1 (a, b)' with two standbys
-// loses nothing acknowledged, and continues if one is down. synchronous_commit = local does not
-// wait for standbys, and remote_write also loses data that a standby has not flushed when it
-// crashes. The connection string should name all servers ("host=a,b,c
-// target_session_attrs=read-write", which is Open's default); the store leaves a server that is
-// or becomes a standby. A Store that has seen the new primary recognizes an old primary that
-// still runs by its timeline, and refuses it; the cluster's manager must keep clients away from
-// it. https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION
+// loses no acknowledged write, and continues if one standby is down. synchronous_commit = local
+// does not wait for standbys; with remote_write, a standby that crashes loses data that it has not
+// flushed. The connection string should name all servers ("host=a,b,c
+// target_session_attrs=read-write", which is Open's default); the store leaves a server that is or
+// becomes a standby. A Store that has seen the new primary recognizes an old primary that still
+// runs by its timeline, and refuses it; the cluster's manager must keep clients away from it.
+// https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION
 //
-// An asynchronous standby that takes over may lack acknowledged writes. A Store remembers its
-// last acknowledged writes of 1,024 keys, and compares them with the new server before any other
-// use of it. It logs lost writes, and [Store.Lost] returns their keys. A write is certainly lost,
-// and reported, if
+// An asynchronous standby that takes over may lack acknowledged writes. A Store remembers its last
+// acknowledged writes of 1,024 keys, and compares them with the content of the new server before it
+// uses that server for anything else. It logs lost writes, and [Store.Lost] returns their keys. A
+// write is certainly lost, and reported, if
 //
 //   - the row has a lower number, or the same number with other random bits: the numbers of a
 //     key's writes rise;
@@ -76,12 +76,12 @@
 // # Watches
 //
 // A Store polls for all of its watches, over its own connection, every 200 ms and less often
-// while nothing changes. Each row has the number of the last transaction that wrote it; a poll
-// reads the rows whose transaction was not visible in the snapshot of the previous poll, so that
-// a long transaction is found when it commits and delays no other. Polls lock nothing. After a
-// commit a Store wakes the Stores of other processes with a notification, in a separate
-// transaction, at most one every 20 ms, because notifications take a lock of the whole server. A
-// change arrives within some milliseconds.
+// while nothing changes. Each row has the number of the last transaction that wrote it. A poll
+// reads the rows whose transaction was not visible in the snapshot of the previous poll. So the
+// changes of a long transaction are found when it commits, and it delays no other changes. Polls
+// lock nothing. After a commit a Store wakes the Stores of other processes with a notification, in
+// a separate transaction, at most one every 20 ms, because notifications take a lock of the whole
+// server. A change arrives within some milliseconds.
 //
 // Deletions stay in the table for an hour (Options.Retention). Watches end with an error, and
 // must begin again, if a process was cut off for longer, if another server took over, if a dump
@@ -95,8 +95,8 @@
 // notifications arrive only by chance. A Store detects a pooler by the number of the server's
 // process, and then polls every 200 ms, in session mode as well. Behind a pooler, a Store detects
 // a failover only while it has watches. Connections of a host's pool may receive notifications of
-// other subscribers: the pool's OnNotification should drop them, because pgx keeps them
-// otherwise. Do not pool by statement.
+// other subscribers: the pool's OnNotification should drop them, because pgx keeps them otherwise.
+// Do not use a pooler in statement mode.
 //
 // # Privileges
 //
@@ -108,19 +108,19 @@
 //
 // and, if they were revoked from PUBLIC, EXECUTE on the functions of the schema, on pg_notify,
 // pg_current_wal_lsn, pg_walfile_name and pg_control_system. [Open] names missing privileges.
-// With Options.ReadOnly, USAGE on the schema and SELECT on the tables are enough. Without the
-// second and third function, timelines are unknown and a failover is not detected. A role that
-// may write to the tables controls the store: checksums detect only accidents.
+// With Options.ReadOnly, USAGE on the schema and SELECT on the tables are enough. Without
+// pg_current_wal_lsn and pg_walfile_name, timelines are unknown and a failover is not detected. A
+// role that may write to the tables controls the store: checksums detect only accidents.
 //
 // # Isolation
 //
-// Statements are made for READ COMMITTED, the default. If a role has another
+// The statements require the isolation level READ COMMITTED, the default. If a role has another
 // default_transaction_isolation, some conflicts are transient errors instead of ErrConflict.
 //
 // # Backups
 //
-// A restored dump has transaction numbers of another server or time: Open refuses it, and Migrate
-// resets them. The same holds for a database after pg_upgrade. A physical copy needs nothing;
-// open stores see a new timeline.
+// A restored dump has transaction numbers of another server or time: Open refuses it until Migrate
+// has reset them. The same is true of a database after pg_upgrade. A physical copy needs no
+// Migrate; open stores see a new timeline.
 // https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
 package postgres

@@ -28,7 +28,8 @@ type Options struct {
 	// restored from a dump.
 	Migrate bool
 	// ReadOnly opens a store whose role may only read: it needs USAGE on the schema and SELECT on
-	// the tables, its writes are ErrPermanent, and it removes no deleted rows. It excludes Migrate.
+	// the tables, its writes are ErrPermanent, and it removes no deleted rows. It cannot be combined
+	// with Migrate.
 	ReadOnly bool
 	// Schema is the schema of the tables, one for each tenant; "" means slipway. A name has
 	// lower-case letters, digits and underscores, at most 63; it must not begin with a digit or with
@@ -220,8 +221,8 @@ func wrongVersion(schema string, version int) error {
 	return fmt.Errorf("%w: the tables of schema %s are of version %d, this one needs %d: %w", backend.ErrPermanent, schema, version, schemaVersion, ErrNotMigrated)
 }
 
-// Close ends watches and releases connections. Calls in flight may fail; the store's own pool is
-// closed when they have returned. The error is nil.
+// Close ends watches and releases connections. Calls in flight may fail; Close waits until they
+// have returned, and then closes the store's own pool. The error is nil.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil

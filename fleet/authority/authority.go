@@ -31,9 +31,9 @@ func (c *combination) Decide(ctx context.Context, r approval.Request) (approval.
 // NextAsk returns when the first member asks to be called.
 func (c *combination) NextAsk(r approval.Request) time.Duration { return nextOf(c.members, r) }
 
-// All approves if all members approve, by one joint decision: see the package. The decision holds
-// only at a point in time if the approval of any member does. All rejects if one member rejects, by
-// that member's decision. Without members it approves nothing.
+// All approves if all members approve, by one joint decision: see the documentation of the package.
+// The decision holds only at a point in time if the approval of any member does. All rejects if one
+// member rejects, by that member's decision. Without members it approves nothing.
 //
 // The approvals must be given at the same time: every call asks every member, even a member that
 // approved before.
@@ -77,8 +77,8 @@ func Any(members ...approval.Authority) approval.Authority {
 
 // First returns the verdict of the first member that has one: later members are substitutes for
 // earlier ones. A member that fails, or does not answer in time, has no verdict, so a member that
-// must not be passed over belongs into [All]. A decision that is already recorded is no verdict
-// either, so that a later member's approval can count in addition.
+// must not be passed over belongs into [All]. If a member's decision is already recorded, it does
+// not count as a verdict, so that a later member's approval can count in addition.
 func First(members ...approval.Authority) approval.Authority {
 	return &combination{
 		members: newMembers(members),
@@ -199,8 +199,8 @@ type named struct {
 }
 
 // Named gives the answers of an authority the identity by, which the host vouches for, and adds its
-// name to errors. The identities that the authority returns are dropped, so that a policy which
-// forbids the starter of a run to approve sees only by.
+// name to errors. The identities that the authority returns are dropped, so that a policy that
+// forbids the starter of a run to approve checks only the identity by.
 func Named(by approval.Identity, a approval.Authority) approval.Authority { return &named{by, a} }
 
 // Decide asks the authority.

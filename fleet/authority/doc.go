@@ -8,8 +8,8 @@
 //
 // An authority returns one decision, which counts for one identity. [Any], [First], [PerGroup] and
 // [Last] return the decision of a member unchanged, with its identity. Only if several members
-// approve together, the decision has a joint identity, so that it never counts for more than each
-// member's decision could:
+// approve together, the combination returns a joint decision. Its identity ensures that it never
+// counts for more than the decision of each member could:
 //
 //   - its name is the joined names of the members that approved, "errors, latency", and counts
 //     once;
@@ -31,18 +31,19 @@
 // a request again only after its earlier call has returned, even if the combination did not wait
 // for that call.
 //
-// A combination is an approval.Scheduler: it asks to be called when its first member does. If some
-// members are schedulers, the other members are asked at intervals that double from one second to
-// ten. If no member is a scheduler and there is no deadline, the engine chooses the intervals.
+// A combination is an approval.Scheduler: it asks to be called when its first member does. If only
+// some members are schedulers, it asks the other members at intervals that double from one second
+// to ten seconds. If no member is a scheduler and there is no deadline, the engine chooses the
+// intervals.
 //
 // # Approvals that hold at a point in time
 //
 // An authority that measures, such as an error rate, approves with approval.Decision.PointInTime:
 // the approval counts only if it is the last that is missing, and for one minute. [Last] asks such
-// an authority once nothing else is missing, like fleet.NoDrift compares clusters. So no
-// measurement is made in vain or out of date.
+// an authority only once nothing else is missing, as fleet.NoDrift compares clusters. So no
+// measurement is wasted or out of date.
 //
 // Such approvals of several members count together as only one decision, because an engine
-// remembers one per authority. Therefore, if a policy requires two identities of one group,
-// authorities of that kind in one combination cannot provide both.
+// remembers one per authority. Therefore, if a policy requires two identities of one group, two
+// such authorities in one combination cannot provide both.
 package authority

@@ -1,4 +1,5 @@
-// Package errdef defines the error of an engine, with the operation, the noun and the cause.
+// Package errdef defines the errors of an engine. Each has the operation, the cause and the noun:
+// the placement, run or other thing that the operation was about.
 //
 // A program tells the causes apart by errors.Is with [ErrNotFound], [ErrDeleting],
 // [ErrPlanChanged] and [ErrChanged] of this package and with the kinds of package backend, and
@@ -16,12 +17,12 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// The causes that a program may have to tell apart, besides the kinds of package backend.
+// The causes by which a program can distinguish errors, besides the kinds of package backend.
 var (
 	// ErrNotFound: a noun that the caller named does not exist. It matches backend.ErrNotFound.
 	ErrNotFound = fmt.Errorf("the engine does not have it: %w", backend.ErrNotFound)
-	// ErrDeleting: the placement is being deleted, and refuses everything new until that has ended.
-	// It matches backend.ErrPermanent.
+	// ErrDeleting: the placement is being deleted, and accepts nothing new until the deletion has
+	// ended. It matches backend.ErrPermanent.
 	ErrDeleting = fmt.Errorf("the placement is being deleted: %w", backend.ErrPermanent)
 	// ErrPlanChanged: the caller named the digest of a previewed plan, and the run would now have
 	// another plan.
@@ -58,7 +59,7 @@ const (
 type Error struct {
 	// Op is the operation: Read, Change or Create.
 	Op string
-	// Kind and Name are the noun that it was about.
+	// Kind and Name identify the noun, the thing that the operation was about.
 	Kind Kind
 	Name string
 	// Problem is the predicate of the sentence about the noun, for people: "does not exist".
@@ -100,7 +101,7 @@ func NotReversible(run, reason string) *Error {
 	return &Error{Op: Change, Kind: Run, Name: run, Problem: "cannot be rolled back", Hint: reason, Err: backend.ErrPermanent}
 }
 
-// Replaced returns the error of a run that was deleted and whose name another run has.
+// Replaced returns the error of a run that was deleted and whose name another run now has.
 func Replaced(run string) *Error {
 	return NotFound(Run, run, "it was deleted, and another run has its name")
 }
@@ -113,8 +114,8 @@ func Deleting(placement string, since time.Time) *Error {
 	}
 }
 
-// PlanChanged returns the error of a run that was asked for with the plan of digest want and would
-// have the one of digest got.
+// PlanChanged returns the error of a run whose caller required the plan with digest want, although
+// the plan now has digest got.
 func PlanChanged(run, want, got string) *Error {
 	return &Error{
 		Op: Create, Kind: Run, Name: run, Problem: "would have plan " + got + " instead of the requested plan " + want,
@@ -143,7 +144,7 @@ func owner(name string) string {
 	return "owner " + strconv.Quote(name)
 }
 
-// IsMissing reports whether an error says that a noun of a kind does not exist.
+// IsMissing reports whether an error says that a thing of this kind does not exist.
 func IsMissing(err error, kind Kind) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Kind == kind && errors.Is(e, ErrNotFound)

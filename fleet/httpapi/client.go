@@ -24,9 +24,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Client calls the API of an engine. Its methods and handles match the engine's, but the server
-// authenticates the identity: identities in arguments are ignored. Errors of the engine are of type
-// [*Error]; other errors come from the transport. It may be used concurrently.
+// Client calls the API of an engine. Its methods and handles match the engine's. But the server
+// determines the identity of the caller and ignores identities in arguments. Errors of the engine
+// are of type [*Error]; other errors come from the transport. It may be used concurrently.
 type Client struct {
 	base  *url.URL
 	via   http.RoundTripper
@@ -39,7 +39,7 @@ type Client struct {
 // ClientOptions are the options of a client.
 type ClientOptions struct {
 	// Transport carries the requests; a host may use its own or [InProcess]. nil uses a transport
-	// with the settings of http.DefaultTransport. Timeouts come from contexts.
+	// with the settings of http.DefaultTransport. The contexts of the calls set timeouts.
 	Transport http.RoundTripper
 	// Token is sent as a bearer token; empty for none.
 	Token string
@@ -224,7 +224,7 @@ func (c *Client) Placements(ctx context.Context) ([]PlacementSummary, error) {
 	return whole[PlacementSummary](ctx, c, path("placements"), nil)
 }
 
-// PlacementHandle has the verbs of one placement on a server, as [fleet.PlacementHandle].
+// PlacementHandle has the operations on one placement on a server, like [fleet.PlacementHandle].
 type PlacementHandle struct {
 	c    *Client
 	name string
@@ -350,7 +350,7 @@ func (c *Client) CreateRun(ctx context.Context, spec fleet.RunSpec) (fleet.Statu
 	return post[fleet.Status](ctx, c, path("runs"), spec)
 }
 
-// RunHandle has the verbs of one run on a server, as [fleet.RunHandle].
+// RunHandle has the operations on one run on a server, like [fleet.RunHandle].
 type RunHandle struct {
 	c    *Client
 	name string
@@ -455,7 +455,7 @@ func (h PlacementHandle) Follow(after string) *Follower {
 	return &Follower{h.c, path("placements", h.name, "events"), after}
 }
 
-// Follow returns a follower of the events of the run, which ends when the run has; see
+// Follow returns a follower of the events of the run, which ends when the run has ended; see
 // [fleet.RunHandle.Follow].
 func (h RunHandle) Follow(after string) *Follower {
 	return &Follower{h.c, path("runs", h.name, "events"), after}

@@ -192,7 +192,7 @@ type Declaring struct {
 	// Version is the version of the declaration that the request replaces. If the declaration has
 	// another version, the error matches errdef.ErrChanged. Empty means any.
 	Version string
-	// New means that there must be no declaration yet, instead of one of Version.
+	// New means that there must be no declaration yet; it replaces Version.
 	New bool
 	// DryRun only checks the request.
 	DryRun bool

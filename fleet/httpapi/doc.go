@@ -1,4 +1,4 @@
-// Package httpapi is the HTTP API of an engine: [NewHandler] serves it, and [Client] calls it. A
+// Package httpapi is the HTTP API of an engine: [NewHandler] serves it, and [Client] calls it. So a
 // web page, a command and a host's own programs can read and control the same engine.
 //
 // A host mounts the handler on its own server, with a function that authenticates callers. Or it
@@ -8,8 +8,8 @@
 // # Routes
 //
 // Values are types of packages fleet, stages, approval and snapshot, in JSON. Durations are texts
-// such as "10s" or "1h30m". A body after > may be omitted if its zero value suffices. Routes marked
-// with * make changes.
+// such as "10s" or "1h30m". The type after > is the type of the body, which may be omitted if its
+// zero value suffices. Routes marked with * make changes.
 //
 //	GET    /v1/placements                                        List of PlacementSummary
 //	GET    /v1/placements/{placement}                            PlacementSummary
@@ -53,18 +53,19 @@
 //	GET    /v1/leases                                            List of LeaseRecord
 //
 // /v1/runs and /v1/approvals have the parameter placement, which restricts them to one placement.
-// The progress and the status of a run omit the plan if the parameter plan is its digest, because a
-// plan never changes. The forecast of a run with the parameter brief=true omits the parts that grow
-// with the number of clusters. A route without a result answers 204 and no content.
+// If the parameter plan is the digest of a run's plan, the progress and the status of the run omit
+// the plan: the client has it, because a plan never changes. With the parameter brief=true, the
+// forecast of a run omits the parts that grow with the number of clusters. A route without a result
+// answers 204 and no content.
 //
 // # Declarations
 //
 // PUT declares a placement or a strategy, or replaces its declaration. The header If-Match is a
 // precondition: it has the version of the declaration that the request replaces. The answers to GET
-// have it as version, and as ETag if they are about one declaration. If-None-Match: * means that
-// there must be no declaration yet. If the precondition does not hold, the answer is 412 and
-// nothing changes. With the parameter dryRun=true the request is checked and nothing changes. Runs
-// and previews accept a strategy that consists of the name of a declared one.
+// have this version in the field version, and also as ETag if they are about one declaration.
+// If-None-Match: * means that there must be no declaration yet. If the precondition does not hold,
+// the answer is 412 and nothing changes. With the parameter dryRun=true the request is checked and
+// nothing changes. Runs and previews accept a strategy that consists of the name of a declared one.
 //
 // # Lists and histories
 //
@@ -74,12 +75,13 @@
 //
 // # Streams
 //
-// A stream is NDJSON (application/x-ndjson), with one [Record] per line, written as soon as it is
-// available; an empty line is sent after 10 seconds without a record. The last record has end or
-// error; a stream without such a record was cut. An error before the first record is an ordinary
-// answer. The parameter follow=true streams events from the beginning, or after cursor, which each
-// record has. The events of a run end with the run and its rollback, whose events follow. The
-// events of a placement end with the request; an error in that stream does not end it.
+// A stream is NDJSON (application/x-ndjson), with one [Record] per line. The server writes a record
+// as soon as it is available, and an empty line after 10 seconds without a record. The last record
+// has end or error; a stream without such a record was cut. An error before the first record is an
+// ordinary answer. With the parameter follow=true a stream of events begins with the first event,
+// or after the parameter cursor, whose value each record has. The stream of a run has the events of
+// the run and of its rollback, and ends with them. The stream of a placement ends with the request,
+// and continues after an error.
 //
 // # Errors
 //

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Error is an error of the API. [Client] returns it, and errors.Is matches it as it matched the
-// engine's error: backend.ErrNotFound, ErrConflict, ErrPermanent and ErrFenced,
+// Error is an error of the API. [Client] returns it. It matches, by errors.Is, the same errors as
+// the engine's error: backend.ErrNotFound, ErrConflict, ErrPermanent and ErrFenced,
 // approval.ErrRefused, errdef.ErrDeleting, errdef.ErrChanged and errdef.ErrPlanChanged.
 type Error struct {
 	// Code is the status code of the answer.

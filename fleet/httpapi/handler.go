@@ -22,8 +22,8 @@ import (
 
 // Options say how to serve an engine. The zero value serves it for reading only.
 type Options struct {
-	// Authenticate returns the identity that makes a request, or an error: then the answer is 401
-	// with the error's text. It is called for every request, concurrently, and must not read the
+	// Authenticate returns the identity that makes a request. If it returns an error, the answer is
+	// 401 with the error's text. It is called for every request, concurrently, and must not read the
 	// body. If it is nil, any caller may read, and changes are refused. Approval policies limit the
 	// decisions of an identity; all its other requests are executed.
 	Authenticate func(*http.Request) (approval.Identity, error)
@@ -73,9 +73,9 @@ func sameOrigin(next http.Handler) http.Handler {
 	return origins.Handler(next)
 }
 
-// Guard returns a handler that refuses the requests that a handler of [NewHandler] refuses before
-// it serves a route: cross-origin changes, changes that are not JSON, and bodies of more than
-// maxBody bytes, 4 MiB if it is 0. It is for hosts that serve routes of their own beside the API.
+// Guard returns a handler with the same checks as [NewHandler] has for every route: it refuses
+// cross-origin changes, changes that are not JSON, and bodies of more than maxBody bytes, 4 MiB if
+// maxBody is 0. It is for hosts that serve routes of their own beside the API.
 func Guard(next http.Handler, maxBody int64) http.Handler {
 	if maxBody <= 0 {
 		maxBody = defaultBody

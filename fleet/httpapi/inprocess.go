@@ -8,7 +8,7 @@ import (
 	"sync"
 )
 
-// InProcess returns a transport that calls a handler directly, so that a program that contains the
+// InProcess returns a transport that calls a handler directly. With it, a program that contains the
 // engine can use the same client as a remote program. The caller can read the answer while the
 // handler writes it. A request ends with its context, or when the body of the answer is closed.
 func InProcess(h http.Handler) http.RoundTripper { return inProcess{h} }

@@ -20,14 +20,16 @@ type (
 	// List is a part of a list.
 	List[T any] struct {
 		Items []T `json:"items"`
-		// Continue is the parameter that gets the next part; empty in the last one.
+		// Continue is the value of the parameter continue that gets the next part; empty in the last
+		// part.
 		Continue string `json:"continue,omitempty"`
 	}
 
 	// PlacementSummary is a placement with the number of its snapshots and runs.
 	PlacementSummary struct {
 		fleet.Placement
-		// Snapshots and Runs count the kept ones; Latest is the newest snapshot.
+		// Snapshots and Runs are the numbers of snapshots and runs that are kept; Latest is the newest
+		// snapshot.
 		Snapshots int                `json:"snapshots"`
 		Latest    *snapshot.Snapshot `json:"latest,omitempty"`
 		Runs      int                `json:"runs"`
@@ -67,14 +69,15 @@ type (
 		Events EventsPage   `json:"events"`
 	}
 
-	// DiffRequest requests the changes of a run, on all clusters of its plan or on these.
+	// DiffRequest requests the changes of a run, on all clusters of its plan or only on the named
+	// clusters.
 	DiffRequest struct {
 		Spec     fleet.RunSpec `json:"spec"`
 		Clusters []string      `json:"clusters,omitempty"`
 	}
 
-	// SnapshotObject is an object of a snapshot. Envelope names the envelope that it came in, if it
-	// came in one.
+	// SnapshotObject is an object of a snapshot. Envelope names the envelope that contained the
+	// object, if any.
 	SnapshotObject struct {
 		snapshot.ID
 		Envelope *snapshot.ID `json:"envelope,omitempty"`

@@ -177,10 +177,11 @@ func announce(store, address string) (withdraw func(), err error) {
 // ErrStale is matched by the error of [Find] if the process that announced the address has ended.
 var ErrStale = errors.New("the process that announced it has ended")
 
-// Find returns the address, for [NewClient], at which the holder of a store answers. It trusts only
-// files that no other user of the machine can have written; otherwise another user's program could
-// receive the requests. The error matches fs.ErrNotExist if nothing is announced. If no process
-// answers at the announced address, Find returns the address and an error that matches [ErrStale].
+// Find returns the address, for [NewClient], at which the process that has a store open answers. It
+// trusts the announced address only if no other user of the machine can have written the file;
+// otherwise another user's program could receive the requests. The error matches fs.ErrNotExist if
+// nothing is announced. If no process answers at the announced address, Find returns the address
+// and an error that matches [ErrStale].
 func Find(store string) (address string, err error) {
 	path := store + announcement
 	text, err := readOwned(path)

@@ -18,7 +18,8 @@ import (
 // without such a record was cut.
 type Record[T any] struct {
 	Item *T `json:"item,omitempty"`
-	// Cursor is set for events: a stream with this parameter continues after the item.
+	// Cursor is set for events: a stream with this value of the parameter cursor continues after the
+	// event.
 	Cursor string `json:"cursor,omitempty"`
 	// Problem is an error that does not end the stream.
 	Problem *Error `json:"problem,omitempty"`
@@ -26,8 +27,8 @@ type Record[T any] struct {
 	End     bool   `json:"end,omitempty"`
 }
 
-// ErrCut is matched by the error that ends an incomplete stream: the connection was lost, or the
-// server ended.
+// ErrCut is matched by the error that ends an incomplete stream, because the connection was lost or
+// the server ended.
 var ErrCut = errors.New("the stream was cut")
 
 const (

@@ -18,11 +18,12 @@ type Controller struct {
 	Engine *fleet.Engine
 	// Triggers returns the current triggers; it is called before each round. It must not be nil.
 	Triggers func(context.Context) ([]Trigger, error)
-	// Interval is the time between two rounds; 0 is [DefaultInterval]. A random part of up to a
-	// tenth is added, so that several processes spread.
+	// Interval is the time between two rounds; 0 is [DefaultInterval]. Each wait is extended at random
+	// by up to a tenth, so that several processes do not fire at once.
 	Interval time.Duration
 	// Tell, if not nil, is called for each trigger whose outcome or error differs from the previous
-	// round, and with an empty trigger for an error of Triggers. It is called by one goroutine.
+	// round. If Triggers fails, it is called with an empty trigger and the error. It is called by one
+	// goroutine.
 	Tell func(Trigger, Outcome, error)
 }
 

@@ -76,12 +76,12 @@ const (
 	Disabled State = "Disabled"
 	// Created means that a new run was created.
 	Created State = "Created"
-	// Current means that the newest revision already has its run, whether that has ended or not.
+	// Current means that the newest revision already has its run, which may have ended.
 	Current State = "Current"
 	// Waiting means that there is a new revision, but a run of the trigger has not ended.
 	Waiting State = "Waiting"
-	// Changing means that the revision changed while its snapshot was taken: firing again uses the
-	// new one.
+	// Changing means that the revision changed while its snapshot was taken: the next firing uses the
+	// new revision.
 	Changing State = "Changing"
 )
 

@@ -30,7 +30,8 @@ func (p Problem) String() string {
 	return fmt.Sprintf("cluster %s: %s: %s", p.Cluster, p.Object, p.Message)
 }
 
-// RefusedError names the clusters that cannot be upgraded to a target. It is backend.ErrPermanent.
+// RefusedError names the clusters that cannot be upgraded to a target. It matches
+// backend.ErrPermanent.
 type RefusedError struct {
 	// Problems are all problems, by the name of the cluster.
 	Problems []Problem
@@ -49,11 +50,11 @@ func (e *RefusedError) Error() string {
 func (e *RefusedError) Unwrap() error { return backend.ErrPermanent }
 
 // Check returns a *[RefusedError] with every reason why clusters, by name, cannot be upgraded to a
-// target. Reasons are a control plane or a node pool whose version would be lowered or would skip a
-// minor version, nodes that would be newer than their control plane or too old for it, and a
-// version or a Custom image that a cluster is not offered. A cluster has no problem if it is at the
-// target, or if it is skipped: because it has no Consistent image, or is in Target.Unavailable. An
-// invalid target is an error, too.
+// target. A cluster cannot be upgraded if the version of its control plane or of a node pool would
+// be lowered or would skip a minor version, if nodes would be newer than their control plane or too
+// old for it, or if the cluster is not offered the version or a Custom image. A cluster has no
+// problem if it is at the target, or if runs skip it because it has no Consistent image or is in
+// Target.Unavailable. An invalid target is an error, too.
 func Check(clusters map[string]Cluster, t Target) error {
 	if err := t.check(); err != nil {
 		return err

@@ -2,8 +2,8 @@
 // planes and node pools, and the images of nodes.
 //
 // A [Target] is the goal of a run. [Resolve] fixes the parts that must be the same for all clusters
-// of a run. [Source] yields the target as the one object of a snapshot, so that upgrades get
-// everything that runs do for objects: the plan names the target by its digest, and a catch-up run
+// of a run. [Source] yields the target as the only object of a snapshot, so that a run treats an
+// upgrade as it treats other objects: the plan names the target by its digest, and a catch-up run
 // has the same target. The placement of such runs has [Selector] as its only selector.
 //
 // A [Provider] does the work: it describes clusters and begins changes. Package embedded has a
@@ -14,15 +14,15 @@
 //
 // The updater first describes the cluster. It skips a cluster that is already at the target, or
 // that is offered no Consistent image. Otherwise it upgrades the control plane if necessary, and
-// then the node pools. Each of the two is one [Change]. The updater repeats the change to the
-// provider under the same ID until the change is known to have begun. The image that Latest means
-// for a cluster is chosen when the first change of a run begins there, and recorded in the change,
-// so that an image published later is used only by clusters that start later. The cluster is done
-// when it is described as being at the target and healthy.
+// then the node pools. Each of the two is one [Change]. The updater sends a change to the provider
+// again, with the same ID, until it knows that the change has begun. If the target has the image
+// Latest, the updater chooses the image when the first change of a run begins on a cluster, and
+// records it in the change. So only clusters that start later use an image that is published later.
+// The cluster is done when it is described as being at the target and healthy.
 //
 // While another operator's operation is under way on a cluster, or its region is not available or
-// does not offer the target yet, nothing is sent and the cluster is Pending: other clusters go
-// first.
+// does not offer the target yet, the updater sends nothing and the cluster is Pending: other
+// clusters go first.
 //
 // No upgrade of a control plane or a node pool lowers the version or skips a minor version. No node
 // is newer than its control plane, or more than three minor versions older. [Check] verifies this
@@ -31,8 +31,8 @@
 //
 // # Profiles
 //
-// A [Profile] names the releases that are followed without a request by a person. [AutoUpgrade]
-// determines the target of a fleet from it: it is the source of the placement, and the revision of
-// a trigger of package trigger, which creates the runs. A run skips clusters that did not answer
-// when it was created, and names them with that reason.
+// A [Profile] selects the releases that clusters follow without a request by a person.
+// [AutoUpgrade] determines the target of a fleet from a profile. It serves as the source of the
+// placement, and provides the revision for a trigger of package trigger, which creates the runs. A
+// run skips clusters that did not answer when it was created, and names them with that reason.
 package upgrade

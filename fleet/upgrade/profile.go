@@ -24,8 +24,8 @@ import (
 // Channel selects the releases that a [Profile] follows.
 type Channel string
 
-// Channels of upgrade profiles. Names and meanings are Azure's; N is the newest minor version that
-// is not a preview.
+// Channels of upgrade profiles. Names and meanings are taken from Azure; N is the newest minor
+// version that is not a preview.
 const (
 	// Rapid is the newest patch of N.
 	Rapid Channel = "Rapid"
@@ -120,7 +120,7 @@ func minorOf(text string) *version.Version {
 
 // Target returns the target for clusters, by name, at this moment. Under a channel of versions it
 // is the channel's newest patch. If the oldest control plane is more than one minor version behind,
-// it is the newest patch of the next minor version after that control plane, and later runs
+// the target is the newest patch of the minor version after that control plane's, and later runs
 // continue from there. patches are the catalog's images, for SecurityPatch. A target of Consistent
 // images must still be resolved. The error names the release that the catalog lacks.
 func (p Profile) Target(releases []Release, patches []string, clusters map[string]Cluster) (Target, error) {
@@ -213,8 +213,8 @@ func newestPatch(releases []Release, minor *version.Version, longTerm bool) (str
 	return strings.TrimPrefix(out, "v"), nil
 }
 
-// AutoUpgrade follows a profile. It is both the source of a placement and the revision of a
-// trigger. Its methods may be called concurrently.
+// AutoUpgrade follows a profile. It is the source of a placement, and its method Revision is the
+// Revision of a trigger. Its methods may be called concurrently.
 type AutoUpgrade struct {
 	// Name is the name of the source's object: see [Selector].
 	Name    string

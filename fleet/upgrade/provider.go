@@ -9,14 +9,15 @@ import (
 
 // Provider upgrades clusters: a cloud, or software that runs clusters. Its methods may be called
 // concurrently, even for the same cluster. They must return when ctx ends, and within seconds;
-// longer work must continue in the background. Of a cluster they may rely only on Name and UID.
+// longer work must continue in the background. They may use only Name and UID of a cluster.
 //
 // An error is backend.ErrNotFound if there is no such cluster, and backend.ErrPermanent if a retry
 // does not help until something is changed. Otherwise it is transient, for example because a region
 // is not available. Errors are shown to people.
 type Provider interface {
 	// Describe returns the current state of a cluster. The caller may change the result. If the result
-	// says that an operation has Succeeded, the rest must not be older than that.
+	// says that an operation has Succeeded, the rest of the result must include the effects of that
+	// operation.
 	Describe(ctx context.Context, c placement.Cluster) (Cluster, error)
 	// Begin begins a change and does not wait for it: from then on Describe reports it. If the last
 	// change begun on the cluster has the same ID, Begin returns nil and does nothing, whatever the
@@ -52,8 +53,8 @@ type Cluster struct {
 	// Operation is the last change that Begin has begun on the cluster, with its state, even if others
 	// have changed the cluster since; nil if there is none.
 	Operation *Operation `json:"operation,omitempty"`
-	// Busy describes the operation of another operator that keeps changes from beginning now; empty if
-	// there is none.
+	// Busy describes an operation of another operator because of which no change can begin now; empty
+	// if there is none.
 	Busy string `json:"busy,omitempty"`
 	// Healthy reports whether the control plane and all nodes work; Message names the part that does
 	// not.
@@ -109,13 +110,13 @@ const (
 type Change struct {
 	// ID identifies a change of a cluster: at most 128 characters, letters, digits, dots and hyphens.
 	ID string `json:"id"`
-	// Placement and Epoch are for fencing: of two changes of a placement, the change with the lower
-	// epoch is refused if it arrives later. A provider that cannot store the epoch of the last change
+	// Placement and Epoch are for fencing: if a change arrives after a change of the same placement
+	// with a greater epoch, it is refused. A provider that cannot store the epoch of the last change
 	// ignores it.
 	Placement string `json:"placement,omitempty"`
 	Epoch     int64  `json:"epoch,omitempty"`
-	// Part is the part to change now, according to Goal. Nodes that get a version and an image must
-	// get both at once, or the version first.
+	// Part is the part to change now, according to Goal. If nodes get a version and an image, the
+	// provider must change both at once, or the version first.
 	Part Part `json:"part,omitempty"`
 	// Goal is the run's goal for the whole cluster, for this change and others.
 	Goal Goal `json:"goal,omitzero"`

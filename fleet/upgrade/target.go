@@ -53,7 +53,7 @@ type Target struct {
 	// NodeImages are the images for Full and NodeImageOnly.
 	NodeImages NodeImages `json:"nodeImageSelection,omitzero"`
 	// Unavailable are the names of clusters that a run leaves out, because they did not answer when
-	// the target was determined; sorted. [AutoUpgrade] sets it.
+	// the target was determined; sorted. [AutoUpgrade] sets this field.
 	Unavailable []string `json:"unavailable,omitempty"`
 }
 
@@ -70,8 +70,9 @@ type NodeImages struct {
 	// Selection is Latest if empty.
 	Selection Selection `json:"type,omitempty"`
 	// Versions are the images of Custom, and the images that [Resolve] found for Consistent, one for
-	// each family of nodes. A node pool gets the first of them that it is offered or has. No pool is
-	// moved to an older image: under Consistent it keeps its image, under Custom that is a problem.
+	// each family of nodes. A node pool gets the first of these images that it is offered or has. If
+	// that image would be older, a pool keeps its image under Consistent, and Check reports a problem
+	// under Custom.
 	Versions []string `json:"versions,omitempty"`
 }
 

@@ -18,8 +18,8 @@ const targetsKept = 16
 // a backend.UpdaterWatcher if p is a [Watcher]. Its methods may be called concurrently. A restarted
 // engine may continue with a new updater.
 //
-// Nothing has to be removed from a cluster. So an assignment without a revision, for a cluster that
-// has left or a placement that is being deleted, completes at once and changes nothing.
+// An assignment without a revision, for a cluster that has left or a placement that is being
+// deleted, completes at once and changes nothing, because an upgrade leaves nothing to remove.
 func NewUpdater(p Provider) backend.Updater {
 	u := &updater{provider: p, targets: map[string]Target{}}
 	if w, ok := p.(Watcher); ok {

@@ -10,7 +10,8 @@ import (
 
 // AutoUpgradeProfile is a profile that creates update runs when a new version is available.
 type AutoUpgradeProfile struct {
-	// Name is empty if the document has none, because Azure has it in the address.
+	// Name is empty if the document has none, because in Azure's API the name is a part of the
+	// address.
 	Name    string
 	Profile upgrade.Profile
 	// UpdateStrategyID is the resource id of the stored strategy, or its name; empty is [OneByOne].

@@ -10,15 +10,15 @@
 //	an auto-upgrade profile          AutoUpgradeProfile: ReadAutoUpgradeProfile
 //
 // The names and shapes of fields come from Azure's REST API, version 2026-05-01-preview, and the
-// documentation of maxAllowedFailures. The az program uses the same ones in its files and output,
-// with properties one level up.
+// documentation of maxAllowedFailures. The az program uses the same names and shapes in its files
+// and output, except that it has the fields of properties one level up.
 //
 // A strategy has profile ClusterUpdate. Its groups select members by the label
 // [UpdateGroupLabel], or by their memberSelector, among the members that the memberSelector of
-// the stage selects; a member in no group is left out. Azure runs at most 50 members of a stage
-// at a time unless maxConcurrency is lower, one member of a group unless the group's
-// maxConcurrency is higher, and allows no failure unless maxAllowedFailures does, in the group
-// too. Reading writes these defaults into the strategy, so that it means the same here.
+// the stage selects; a member in no group is left out. Azure runs at most 50 members of a stage at
+// a time unless maxConcurrency is lower, and one member of a group at a time unless the group's
+// maxConcurrency is higher. It allows no failure in a stage or a group unless maxAllowedFailures
+// does. Reading writes these defaults into the strategy, so that it means the same here.
 //
 // It differs from Azure as follows: maxConcurrency and maxAllowedFailures may be numbers as well
 // as strings, and a memberSelector a string as well as an object; they are written in Azure's
@@ -32,8 +32,8 @@
 //	  "approval": {"quorums": [{"group": "sre", "count": 2}], "expires": "24h"}}
 //
 // All of it is optional; {} rolls a run back if a budget is exceeded or a gate is rejected. It is
-// for runs that place objects. Upgrades of clusters mostly cannot be rolled back, because no
-// control plane goes to a lower version: for those it is refused, see [CheckUpgrade].
+// for runs that place objects. For upgrades of clusters it is refused, because no control plane
+// goes to a lower version, see [CheckUpgrade].
 //
 // Reading is strict: an unknown field is an error, and an error lists all problems with lines.
 // Everything here is a pure function of its arguments, except for reading from the reader.

@@ -16,9 +16,9 @@ type FleetMember struct {
 	ResourceGroup string            `json:"resourceGroup"`
 }
 
-// Cluster returns the member in the form that strategies select: its labels, with
-// [UpdateGroupLabel] for its update group. Its UID is the member's resource id. The cluster
-// shares nothing with the member.
+// Cluster returns the member as a cluster that strategies can select: with its labels, and with
+// [UpdateGroupLabel] for its update group. Its UID is the member's resource id. The cluster shares
+// nothing with the member.
 func (m FleetMember) Cluster() placement.Cluster {
 	labels := map[string]string{}
 	maps.Copy(labels, m.Labels)

@@ -21,8 +21,8 @@ type Part struct {
 	Reason string
 }
 
-// Parts yields the parts of a run in the order of execution, each group with its gates and
-// members: a table of them shows the run.
+// Parts yields the parts of a run in the order of execution, each group with its gates and members,
+// for a table that shows the run.
 func (u *UpdateRun) Parts(yield func(Part) bool) {
 	var all []Part
 	add := func(p Part) {

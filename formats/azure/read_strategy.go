@@ -33,8 +33,8 @@ func Read(r io.Reader, name string) (stages.Strategy, error) {
 	return strategyIn(d)
 }
 
-// StrategyOf reads the stages from a part of a YAML document, like [Read] from a file. path is
-// the path of the part in the document; it begins the fields of the problems, whose lines come
+// StrategyOf reads the stages from a part of a YAML document, like [Read] from a file. path is the
+// path of the part in the document: the field paths of the problems begin with it. Their lines come
 // from the nodes.
 func StrategyOf(n *yaml.Node, file, path string) (stages.Strategy, error) {
 	d := yamldoc.New(file)

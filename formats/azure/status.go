@@ -31,7 +31,7 @@ type Record struct {
 
 // NewUpdateRun returns a run in Azure's form. The states are those from [step.Run.Outline]; a run
 // that was aborted or superseded is Failed. The strategy is left out if Azure has no form for it,
-// for example for one-by-one.
+// for example [OneByOne].
 func NewUpdateRun(rec Record) UpdateRun {
 	s := newStatus(rec)
 	u := UpdateRun{Name: rec.Run.Name, Status: s.status()}

@@ -92,7 +92,7 @@ type Gate struct {
 	Schedule    *ScheduledStart `json:"scheduledStartConfiguration,omitempty"`
 }
 
-// ScheduledStart is when a gate of that type is passed, in Azure's form.
+// ScheduledStart is the time at which a gate of the type ScheduledStart opens, in Azure's form.
 type ScheduledStart struct {
 	StartDay  string `json:"startDay"`
 	StartTime string `json:"startTime"`

@@ -34,10 +34,10 @@ const placementsMost = 100
 
 // DriftStatuses returns the differences on clusters as status.placementStatuses of their placement,
 // ascending by name. Each cluster has one condition with KubeFleet's reasons. If the placement only
-// reports, it is DiffReported, which is true once everything was compared, with or without
-// differences. Otherwise it is Applied, which is false if the cluster was not compared, or if an
-// object was not applied because it drifted or must not be taken over. A cluster without
-// differences has only the condition.
+// reports, the condition is DiffReported, which is true once everything was compared, with or
+// without differences. Otherwise the condition is Applied, which is false if the cluster was not
+// compared, or if an object was not applied because it drifted or must not be taken over. The
+// status of a cluster without differences has nothing but the condition.
 func DriftStatuses(p fleet.Placement, all []drift.ClusterReport) []v1beta1.PerClusterPlacementStatus {
 	out := make([]v1beta1.PerClusterPlacementStatus, 0, len(all))
 	for i := range all {

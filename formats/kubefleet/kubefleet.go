@@ -20,10 +20,10 @@
 // The other kinds of the Fleet API are refused: only a hub reads answers to approval requests,
 // evictions and disruption budgets, and it writes snapshots, bindings and requests itself.
 //
-// Read is strict: an unknown field, or a field that asks for something that Slipway does not
+// Read is strict: an unknown field, or a field that requests a feature that Slipway does not
 // support yet, is an error with its line. It ignores only data that requests nothing: status,
-// except the properties that a MemberCluster reports there; labels and annotations, except the
-// labels of a MemberCluster; and metadata that a server sets.
+// labels, annotations, and metadata that a server sets. Of a MemberCluster it reads the labels, and
+// the properties in the status.
 //
 // [PlacementOf], [StrategyOf], [RunOf], [OverrideOf] and [ClusterOf] convert one object from an API
 // server instead.
@@ -41,7 +41,8 @@
 //   - A placement may have carry, see fleet.Placement.
 //   - A strategy may have rollback and progressDeadline, and its stages maxFailures.
 //   - An override may have a priority.
-//   - Counts are limited by size, and otherwise by the rules of Slipway's types.
+//   - The number of items in a list is limited by the size of the input, and otherwise by the rules
+//     of Slipway's types.
 //   - Objects are applied on the server, and fields are taken over from other managers unless the
 //     type is ServerSideApply without force. ClientSideApply, the API's default, requests the same
 //     result and is carried out the same way.
@@ -108,7 +109,7 @@ const (
 	// RunState starts the run. It is the default of a document, as in the tutorial. The definitions
 	// of KubeFleet 0.18 make Initialize the default.
 	RunState State = "Run"
-	// Stop stops the run; a run that is created with it does not start.
+	// Stop stops the run; a run that is created with this state does not start.
 	Stop State = "Stop"
 	// Rollback ends the run and rolls it back with a run of its own. No run begins with this state.
 	// KubeFleet does not have it.
@@ -130,7 +131,8 @@ type Run struct {
 // Override is a ClusterResourceOverride or a ResourceOverride.
 type Override struct {
 	placement.Override
-	// Placement is the only placement that it concerns; empty means all.
+	// Placement is the name of the only placement that the override concerns; empty means all
+	// placements.
 	Placement string
 	// PlacementNamespace is the namespace of that placement, which must equal the namespace of the
 	// override; empty means a ClusterResourcePlacement.
@@ -141,8 +143,9 @@ type Override struct {
 }
 
 // Concerns reports whether the override is for a placement, as [Read] and [PlacementOf] return it.
-// Either it names the placement, or it names none and is cluster-scoped or in a namespace from
-// which the placement may select something.
+// An override that names a placement is for that placement. An override that names none is for the
+// placement if it is cluster-scoped, or in a namespace from which the placement may select
+// something.
 func (o Override) Concerns(p fleet.Placement) bool {
 	if o.Placement != "" {
 		return EngineName(o.PlacementNamespace, o.Placement) == p.Name || o.AnyScope && EngineName(o.Namespace, o.Placement) == p.Name

@@ -51,8 +51,8 @@ func cutName(name string) string {
 // IsCut reports whether a name from [EngineName] was cut, so that [ObjectName] cannot reverse it.
 func IsCut(engineName string) bool { return strings.HasPrefix(engineName, "h.") }
 
-// ObjectName reverses [EngineName]: it returns the namespace and the name. ok is false for a name
-// that was cut, or that EngineName does not make.
+// ObjectName reverses [EngineName]: it returns the namespace and the name. ok is false if the name
+// was cut, or if EngineName never returns such a name.
 func ObjectName(engineName string) (namespace, name string, ok bool) {
 	form, rest, dotted := strings.Cut(engineName, ".")
 	switch {

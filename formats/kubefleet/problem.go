@@ -8,7 +8,7 @@ type Problem struct {
 	// that did not come from a file.
 	File string
 	Line int
-	// Kind and Name are the document's, or empty if the document has none.
+	// Kind and Name are the kind and the name of the document; empty if the document has none.
 	Kind, Name string
 	// Field is the path of a field, for example spec.stages[0].name. It is empty if the problem
 	// concerns the whole document.

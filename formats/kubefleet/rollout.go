@@ -35,8 +35,8 @@ type Rollout struct {
 	// clusters that already have the placement: a number of at least 1, or a percentage from 1% to
 	// 100%. 0 means the default, 25%.
 	MaxUnavailable intstr.IntOrString
-	// MaxSurge is read and written but has no effect: a cluster is updated in place, so there is
-	// never an additional one. The default is 25%.
+	// MaxSurge is read and written but has no effect: a cluster is updated in place, so there is never
+	// an additional cluster. The default is 25%.
 	MaxSurge intstr.IntOrString
 	// UnavailablePeriod is the wait after an object has been applied whose availability is unknown.
 	// The default is one minute.
@@ -82,8 +82,8 @@ const (
 )
 
 // ReportsToOriginal reports whether the status of an object on a cluster can be copied to the
-// placed object. The policy must be a PickFixed that names one cluster, or a PickN of one cluster.
-// KubeFleet checks the same.
+// placed object. The policy must be a PickFixed that names one cluster, or a PickN of one cluster,
+// as in KubeFleet.
 func ReportsToOriginal(p placement.Policy) bool {
 	switch p.Type {
 	case placement.PickFixed:
@@ -113,18 +113,19 @@ const newAtOnce = 1000
 // at least 1, as in every stage; KubeFleet rounds it up. A cluster that fails keeps its slot and is
 // retried, so that a harmful change stops after MaxUnavailable clusters.
 //
-// A cluster that has nothing of the placement yet has nothing that could become unavailable. Such
-// new clusters are a group of their own with up to 1000 in flight. So the first rollout reaches all
-// clusters at once, as in KubeFleet, even if one of them fails. A cluster that joins does not wait
-// for an update that is stuck, and does not delay updates.
+// On a cluster that has nothing of the placement yet, nothing can become unavailable. Such new
+// clusters are a group of their own with up to 1000 clusters in flight. So the first rollout
+// reaches all clusters at once, as in KubeFleet, even if one of them fails. A cluster that joins
+// does not wait for an update that is stuck, and does not delay updates.
 //
 // The update begins with the clusters that an earlier run changed and did not prove to be healthy,
-// because they may be unavailable. While MaxUnavailable of them are, no other cluster is changed,
-// also if they cannot be reached. A cluster that becomes unavailable by itself is not counted.
+// because they may be unavailable. While MaxUnavailable of these clusters may be unavailable, no
+// other cluster is changed, also if they cannot be reached. A cluster that becomes unavailable by
+// itself is not counted.
 //
 // KubeFleet waits UnavailablePeriod only for objects whose availability it does not track. Here a
-// healthy cluster waits that long if items contain such an object. Workloads have a status and data
-// is available as soon as it exists, so neither needs the wait; custom resources do.
+// healthy cluster waits that long if items contain such an object. Only custom resources need the
+// wait: workloads have a status, and data is available as soon as it exists.
 func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
 	r.MaxUnavailable = r.maxUnavailable()
 	atOnce := intstr.FromInt32(newAtOnce)
@@ -183,8 +184,8 @@ func isTracked(group, kind string) bool {
 }
 
 // TracksAvailability reports whether KubeFleet's agents track the availability of objects of a
-// kind. For a cluster that also has other objects they report NotAllWorkAreAvailabilityTrackable
-// once these are applied.
+// kind. If a cluster also has objects of other kinds, the agents report
+// NotAllWorkAreAvailabilityTrackable once these objects are applied.
 func TracksAvailability(group, kind string) bool {
 	return slices.Contains(trackedKinds()[group], kind)
 }

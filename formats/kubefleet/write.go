@@ -105,9 +105,9 @@ func ApplyStrategyOf(p *fleet.Placement) *v1beta1.ApplyStrategy {
 	return out
 }
 
-// Declare returns placement have with all fields that a document has from doc, which was read from
-// one. It keeps fields that no document has, the overrides, which are documents of their own, and
-// fields whose zero value means the same as the value in doc.
+// Declare returns the placement have with the fields of doc, a placement that was read from a
+// document. It keeps three things of have: fields that a document cannot have, the overrides, which
+// are documents of their own, and fields whose zero value means the same as the value in doc.
 func Declare(have, doc fleet.Placement) fleet.Placement {
 	out := have
 	out.Name, out.Namespace, out.Selectors, out.Carry, out.Policy = doc.Name, doc.Namespace, doc.Selectors, doc.Carry, doc.Policy

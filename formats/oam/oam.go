@@ -14,21 +14,22 @@
 // A step is a stage, a step-group a stage whose steps are its groups. In mode DAG the workflow is
 // one stage, [GraphName], whose groups depend on each other. A deploy with auto: false requests
 // an approval before it begins. A suspend is a stage without clusters: with a duration it waits,
-// without one it requests an approval. Resuming is the approval, and the identity of the user is
-// recorded. After a failure the remaining steps are skipped except for steps that always run. A
-// failing step is tried eleven times.
+// without one it requests an approval. A user approves by resuming the workflow, and the identity
+// of the user is recorded. After a failure the remaining steps are skipped except for steps that
+// always run. A failing step is tried eleven times.
 //
 // It differs from KubeVela as follows. A cluster is in one step of a workflow, because a run
 // updates it once. The clusters of a topology are picked when the release is made, not when the
 // step begins. If a user skips a step during the run, the steps that depend on it are not
-// skipped. Conditions are "always" and "false": expressions are not evaluated. The time during
-// which a step is suspended does not count for its timeout; the timeout of a suspend step limits
-// how long it waits to be resumed. Attempts and waits are in the run's record, so a restart of
-// the controller loses none. A step that waited for its next attempt when the workflow was
-// suspended is tried at once after a resume, as one additional attempt. Parallelism counts
-// components on clusters, and a cluster receives all components at once, so as many clusters run
-// concurrently as components allow, at least one. A policy in the application takes precedence
-// over a Policy object with the same name. Restarting makes another run, by one write.
+// skipped. Conditions are "always" and "false": expressions are not evaluated. The timeout of a
+// step does not include the time during which the step is suspended; the timeout of a suspend step
+// limits how long it waits to be resumed. Attempts and waits are in the run's record, so a restart
+// of the controller loses none. A step that waited for its next attempt when the workflow was
+// suspended is tried at once after a resume, as one additional attempt. Parallelism limits
+// components on clusters. Because a cluster receives all components at once, the number of
+// concurrent clusters is the parallelism divided by the number of components, and at least one. A
+// policy in the application takes precedence over a Policy object with the same name. A restart
+// makes another run, by one write.
 //
 // KubeVela has no automatic rollback. The annotation slipway.dev/rollback of an Application
 // requests one, in YAML in the form of [stages.RollbackPolicy]:
@@ -39,8 +40,8 @@
 // Then a failing step ends the workflow as failed, even if the host suspends workflows on
 // failure. The steps that always run still run, and then another run rolls back every changed
 // cluster, the last step first. Terminating a workflow, or publishing another version, rolls
-// nothing back. The annotation is part of the release: an edit of it alone counts as an edit of
-// the application.
+// nothing back. The annotation is part of the release: if only the annotation is edited, the
+// application is edited.
 //
 // Reading is strict: an unknown field and an unsupported feature are errors, and an error lists
 // all problems with lines. Everything here is a pure function of its arguments, except for
@@ -58,8 +59,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// PublishVersionAnnotation is the annotation of an Application whose value must change before
-// anything is rolled out again.
+// PublishVersionAnnotation is an annotation of an Application. If an Application has it, its
+// changes are rolled out only when the value of the annotation changes.
 const PublishVersionAnnotation = "app.oam.dev/publishVersion"
 
 // RollbackAnnotation is Slipway's annotation of an Application that requests a rollback of a
@@ -73,12 +74,12 @@ type Documents struct {
 	Workflows    []Workflow
 	// Objects are the documents of all other kinds, unchanged.
 	Objects []*unstructured.Unstructured
-	// All are the unchanged documents of every kind, for a source from which package delivery reads.
+	// All are the unchanged documents of every kind: the source from which package delivery reads.
 	All []*unstructured.Unstructured
 }
 
-// Clusters returns the names of the clusters in topologies, ascending. A host without an
-// inventory needs these clusters.
+// Clusters returns the names of the clusters in topologies, ascending. A host that has no inventory
+// needs these clusters at least.
 func (d Documents) Clusters() []string {
 	named := sets.New[string]()
 	policies := slices.Clone(d.Policies)
@@ -185,7 +186,7 @@ const (
 	DAG ExecuteMode = "DAG"
 )
 
-// Mode is the mode of a workflow. Steps is StepByStep when empty, SubSteps DAG.
+// Mode is the mode of a workflow. If empty, Steps is StepByStep and SubSteps is DAG.
 type Mode struct {
 	Steps    ExecuteMode
 	SubSteps ExecuteMode
@@ -209,7 +210,7 @@ const (
 	GroupStep   StepType = "step-group"
 )
 
-// Condition says when a [Step] runs, besides its position.
+// Condition says, in addition to its position, when a [Step] runs.
 type Condition string
 
 // The supported conditions.
@@ -240,7 +241,7 @@ type Step struct {
 	Mode ExecuteMode
 }
 
-// DefaultParallelism is the default number of clusters that a deploy updates concurrently.
+// DefaultParallelism is the default Parallelism of a [Deploy].
 const DefaultParallelism = 5
 
 // Deploy delivers the application to the clusters of policies.
@@ -248,7 +249,9 @@ type Deploy struct {
 	// Policies are the names of topologies, whose clusters add up, and of overrides.
 	Policies []string
 	// Manual reports whether the step is suspended before it begins (auto: false).
-	Manual      bool
+	Manual bool
+	// Parallelism is the maximum number of components that are being delivered at the same time,
+	// over all clusters. At least one cluster is updated in any case.
 	Parallelism int
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Operation is an operation on a workflow in the terms of the engine: the commands for its run,
-// in order, the decisions on its requests last. Message is the output of the command line.
+// Operation is an operation on a workflow in the terms of the engine: the commands for its run, in
+// their order, with the decisions on requests last. Message is the output of the command line.
 type Operation struct {
 	Commands []stages.Command
 	Message  string
@@ -24,8 +24,8 @@ type Operation struct {
 var (
 	ErrNotRunning = errors.New("the workflow in application is not running")
 	ErrNotFailed  = errors.New("can not restart from a non-failed step")
-	// ErrRolledBack belongs to Slipway: the run was rolled back, so earlier steps do not hold any
-	// more.
+	// ErrRolledBack is Slipway's own: the run was rolled back, so the results of earlier steps no
+	// longer exist.
 	ErrRolledBack = errors.New("can not restart from a step, because the workflow is rolled back: restart it from the first step")
 )
 
@@ -48,9 +48,9 @@ func (rec Record) Suspend(by approval.Identity) (Operation, error) {
 	return op, nil
 }
 
-// Resume resumes a workflow that was suspended by a user, by a suspend step or by a step with
-// auto: false. With the name of a step it resumes that step alone, and also a workflow that a
-// user suspended.
+// Resume resumes a workflow that was suspended by a user, by a suspend step or by a step with auto:
+// false. If it is given the name of a step, it resumes that step alone, and also the workflow if a
+// user suspended it.
 func (rec Record) Resume(step string, by approval.Identity) (Operation, error) {
 	switch {
 	case rec.Run == nil || rec.Plan == nil:
@@ -85,7 +85,7 @@ func (rec Record) Resume(step string, by approval.Identity) (Operation, error) {
 	return op, nil
 }
 
-// Terminate ends the workflow. Steps that always run still run; a second Terminate ends those
+// Terminate ends the workflow. Steps that always run still run; a second Terminate ends these steps
 // too.
 func (rec Record) Terminate(by approval.Identity) (Operation, error) {
 	if rec.Run == nil {

@@ -11,8 +11,8 @@ import (
 
 // ReadFS reads the named files, and from a named directory its files that end in .yaml, .yml or
 // .json, sorted by name, as one input. A missing file is an error that matches [fs.ErrNotExist].
-// The problems of a file are the same as from [Read], under its name; a duplicate document in two
-// files is reported only if there are no others.
+// The problems of a file are the same as from [Read], with the name of the file; if two files have
+// the same document, that is reported only if there are no other problems.
 func ReadFS(fsys fs.FS, names ...string) (Documents, error) {
 	var files []string
 	var errs []error

@@ -20,7 +20,7 @@ import (
 
 // Options are the host's choices.
 type Options struct {
-	// Kinds may be placed in addition to [DefaultKinds].
+	// Kinds are kinds of objects that may be placed in addition to [DefaultKinds].
 	Kinds []schema.GroupVersionKind
 	// SuspendOnFailure suspends a workflow after a failed step; KubeVela's default is to end it.
 	SuspendOnFailure bool
@@ -49,13 +49,14 @@ type Release struct {
 	// Version is the publishVersion or, without one, a digest of the release except for the objects.
 	Version    string      `json:"version"`
 	Components []Component `json:"components"`
-	// Workflow has the steps in the order of execution, including those that never run.
+	// Workflow has the steps in the order of execution, including steps that never run.
 	Workflow Workflow `json:"workflow"`
 	// Placement must be declared before the run is created. A new release supersedes an active one.
 	Placement fleet.Placement `json:"placement"`
 	// Run is named after the application and the version; its Owner is the version.
 	Run fleet.RunSpec `json:"run"`
-	// Before has the steps that an earlier run carried out, if this run was restarted from a step.
+	// Before has the steps that an earlier run carried out, if this release restarts the workflow from
+	// a later step.
 	Before []StepStatus `json:"before,omitempty"`
 	// Whole has all stages of the workflow if Run has only the last ones because of a restart.
 	Whole []stages.Stage `json:"whole,omitempty"`

@@ -122,7 +122,8 @@ type StepStatus struct {
 }
 
 // Record is the data for the status of an application: its release, and its run with the plan, as
-// in a fleet.Status. Run and Plan are nil if there is no run yet. Nothing of it is changed.
+// in a fleet.Status. Run and Plan are nil if there is no run yet. The functions of this package do
+// not change it.
 type Record struct {
 	Release *Release
 	Run     *step.Run
@@ -142,8 +143,8 @@ func NewStatus(rec Record) AppStatus {
 	return out
 }
 
-// Refused returns the status of an application that cannot begin, with the error of [Publish] or
-// of the engine at a time. It keeps the status of an older version.
+// Refused returns the status of an application that cannot begin, with the error of [Publish] or of
+// the engine, and the time of the error. It keeps the status of an older version.
 func Refused(old AppStatus, err error, at time.Time) AppStatus {
 	message := err.Error()
 	var problems Problems

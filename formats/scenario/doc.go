@@ -1,5 +1,6 @@
-// Package scenario reads scenario files: the clusters, the strategy that rolls out a change to
-// them, the faults and the commands. Package stages/simulate runs a scenario.
+// Package scenario reads scenario files, which describe a simulated rollout: the clusters, the
+// strategy that rolls out a change to them, the faults and the commands. Package stages/simulate
+// runs a scenario.
 //
 // A scenario is a YAML document, or JSON, which is YAML:
 //
@@ -46,8 +47,9 @@
 //	- {check: errors, value: 0, from: 40m, cluster: c3}
 //	until: 24h                     # 365 days otherwise
 //
-// Times are durations since the start of the run, which is at 0. Windows and everything else with
-// a calendar count from the time in start. Package stages/calendar defines windows and freezes.
+// Times are durations since the start of the run, which is at 0. For windows and everything else
+// that needs a calendar, the run starts at the time in start. Package stages/calendar defines
+// windows and freezes.
 //
 // # Fields beside the strategy
 //
@@ -90,6 +92,6 @@
 // # Errors
 //
 // Reading is strict: an unknown field or a duplicate is an error and never ignored. An error
-// lists all problems, each with its line and path, see [Problems]. A command that a run refuses
-// is no error: the simulation shows it as an event.
+// lists all problems, each with its line and path, see [Problems]. It is no error if the run
+// refuses a command: the simulation shows that as an event.
 package scenario

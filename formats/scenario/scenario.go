@@ -30,7 +30,7 @@ type Scenario struct {
 	Environment simulate.Environment
 }
 
-// Read reads a scenario. The name stands for the input in errors.
+// Read reads a scenario. Errors use the name for the input.
 //
 // The error is a [Problems] with all problems, or the error of r.
 func Read(r io.Reader, name string) (Scenario, error) {

@@ -38,8 +38,8 @@ func (a Applied) Unchanged() bool {
 
 // ApplyOptions are the options of [Hub.Apply].
 type ApplyOptions struct {
-	// Force takes fields from other field managers. Otherwise it is a conflict if that changes the
-	// object.
+	// Force takes fields from other field managers. Without Force, it is a conflict if taking such
+	// fields would change the object.
 	Force bool
 	// DryRun lets the API server check the object, and changes nothing.
 	DryRun bool

@@ -2,19 +2,20 @@
 // page for an engine works on a hub, too. It acts with the rights of its caller, as the API
 // server of the hub authenticates the caller:
 //
-//   - lists of placements, runs and approval requests come from the objects of the Fleet API, by
-//     one request each;
-//   - changes are made to those objects. An answer is a condition in the status of an
+//   - it reads lists of placements, runs and approval requests from the objects of the Fleet API,
+//     by one request each;
+//   - it makes changes to those objects. An answer is a condition in the status of an
 //     (Cluster)ApprovalRequest, and the admission policies of package hub/manifests record its
-//     author. Start, stop and rollback set the spec.state of a (Cluster)StagedUpdateRun, which
-//     is also created and deleted. The hub has 3 seconds to respond to a change, and if it
-//     refuses the change, the refusal is the error. A member is cordoned and drained by its
-//     MemberCluster and by ClusterResourcePlacementEvictions;
-//   - everything else is read from the records of the hub, which needs the right to get and list
-//     the Secrets of its namespace. No role of package hub/manifests gives that right to people.
+//     author. Start, stop and rollback set the spec.state of a (Cluster)StagedUpdateRun, which is
+//     also created and deleted. The hub has 3 seconds to respond to a change, and if it refuses the
+//     change, the refusal is the error. To cordon a member, it changes the MemberCluster; to drain
+//     a member, it also creates ClusterResourcePlacementEvictions;
+//   - it reads everything else from the records of the hub, for which the caller needs the right to
+//     get and list the Secrets of the hub's namespace. No role of package hub/manifests gives that
+//     right to people.
 //
-// The hub refuses requests for which it has no object: skip, retry, abort, catch-up and caps. It
-// also refuses reasons and titles, because it does not record them.
+// Requests for which the Fleet API has no object are refused: skip, retry, abort, catch-up and
+// caps. Reasons and titles are refused too, because a hub does not record them.
 package hubapi
 
 import (
@@ -74,11 +75,11 @@ type Config struct {
 	AllNamespaces bool
 	// HubNamespace is the namespace of the hub's records; default slipway-system.
 	HubNamespace string
-	// Dialer reaches the members, for comparisons with them. If it is nil, these fail with the
-	// error that members cannot be reached.
+	// Dialer reaches the members, for comparisons with them. If it is nil, these comparisons fail with
+	// the error that members cannot be reached.
 	Dialer backend.Dialer
-	// Rules exclude objects that the hub never places, for previews. The zero value excludes the
-	// same as the engine's zero value.
+	// Rules exclude objects that the hub never places, for previews. The zero value excludes the same
+	// objects as the zero value of fleet.Config.Rules.
 	Rules snapshot.Rules
 }
 

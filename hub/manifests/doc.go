@@ -8,8 +8,8 @@
 //
 // The directory crds has the definitions for [compat.Default]. For a hub with the compatibility
 // setting of KubeFleet 0.18, apply crds/v0.18 after them; that directory has the definitions that
-// differ. [Install] does so for [Options].Compatibility, and writes into runs without spec.state
-// the state that they had.
+// differ. [Install] does so for [Options].Compatibility, and writes the default state of the old
+// definitions into runs without spec.state.
 //
 // The directory rbac has the roles of people and of the hub. The file optional/hub-secrets.yaml
 // lets the hub read Secrets; it needs that right if placements carry Secrets. No role is part of
@@ -26,24 +26,25 @@
 //
 //	kubectl apply --server-side -R -f hub/manifests/applications -f hub/manifests/optional/managedclusters.yaml
 //
-// [Install] does the same and waits until the API server serves the kinds. The command make
-// generate generates the definitions from the Go types of api/placement/v1beta1 and
+// [Install] does the same and waits until the API server serves the kinds. The command "make
+// generate" generates the definitions from the Go types of api/placement/v1beta1 and
 // api/cluster/v1beta1. The versions v1 and v1beta1 have the same schema, v1beta1 is stored, and no
 // conversion is necessary.
 //
 // # Who approved
 //
-// A person approves a request by setting the condition Approved in its status. Two conditions
-// reject it: Rejected, or Approved with the status False and the reason Rejected. The author is not
-// the client's claim: a MutatingAdmissionPolicy writes status.approvedBy, status.rejectedBy and
-// status.decisions from the identity that the API server authenticated, and overwrites a client's
-// values in these fields. An approval that its author withdraws before the hub has read it does not
-// count. A second person may send the very same patch as the first: while an approval stands, an
-// update that changes no condition counts as an approval by its sender. An answer that is older
-// than the policies has no author. A condition with the observedGeneration of another generation is
-// no answer, so the policy does not record its author. A ValidatingAdmissionPolicy requires the
-// RBAC verb approve on the request, for answers to any generation. Both kinds of policies also
-// stamp and protect the annotations [CreatedBy], [CreatedByUID] and [RollbackBy] of runs.
+// A person approves a request by setting the condition Approved in its status. To reject it, the
+// person sets the condition Rejected, or Approved with the status False and the reason Rejected.
+// The client cannot choose the author: a MutatingAdmissionPolicy writes status.approvedBy,
+// status.rejectedBy and status.decisions from the identity that the API server authenticated, and
+// overwrites a client's values in these fields. An approval that its author withdraws before the
+// hub has read it does not count. A second person may send the very same patch as the first: while
+// the request is approved, an update that changes no condition counts as an approval by its sender.
+// An answer that was given before the policies were installed has no author. A condition with the
+// observedGeneration of another generation is no answer, so the policy does not record its author.
+// A ValidatingAdmissionPolicy requires the RBAC verb approve on the request, for answers to any
+// generation. Both kinds of policies also stamp and protect the annotations [CreatedBy],
+// [CreatedByUID] and [RollbackBy] of runs.
 //
 // [Inspect] compares all policies and their bindings with the ones in this package. If one is
 // missing, differs or cannot be read, a hub counts no answer; package hub documents how it
@@ -62,13 +63,13 @@
 // Defaults, limits, enumerations, messages, short names and columns are KubeFleet's. The file
 // testdata/kubefleet.yaml lists them by field, with the differences and their reasons, and a test
 // compares the definitions with it. The directory testdata/wire has objects as KubeFleet's own
-// clients write them, and the server's answers. The messages are the texts of KubeFleet's rules, in
-// the version of July 2026 and, in the definitions for KubeFleet 0.18, of that version; for objects
-// that only KubeFleet's webhooks refuse, the texts of the webhooks. The definitions are stricter if
-// KubeFleet accepts an object that fails later, and if rules need a limit on the length of a list:
-// at most 100 preferences and spread constraints, and 20 requirements of a term. They are less
-// strict in one place: a MemberCluster needs no identity. As in KubeFleet, a run without a
-// placement or a strategy is accepted, and does not start.
+// clients write them, and the server's answers. The messages are the texts of KubeFleet's rules: of
+// the version of July 2026, and of version 0.18 in the definitions for KubeFleet 0.18. For objects
+// that only KubeFleet's webhooks refuse, they are the texts of the webhooks. The definitions are
+// stricter than KubeFleet's if KubeFleet accepts an object that fails later, and if a rule needs a
+// limit on the length of a list: at most 100 preferences and spread constraints, and 20
+// requirements of a term. They are less strict in one place: a MemberCluster needs no identity. As
+// in KubeFleet, a run without a placement or a strategy is accepted, and does not start.
 //
 // # Rules that no schema can express
 //
@@ -77,11 +78,11 @@
 // definitions.
 //
 // Rules and policies see one object. KubeFleet's webhooks also refuse objects because of other
-// objects or of the served kinds. This package accepts such objects, and their conditions report
-// the problem: Scheduled of a placement whose selector names a kind that is not served, Valid of an
-// eviction with an invalid target, and Executed of an eviction if its budget cannot be computed for
-// PickAll. There may be more than 100 overrides. Only the defaults of the definitions are filled
-// in. KubeFleet's webhook writes a policy, a strategy and their settings into a
+// objects, or because a kind is not served. This package accepts such objects, and their conditions
+// report the problem: Scheduled of a placement whose selector names a kind that is not served,
+// Valid of an eviction with an invalid target, and Executed of an eviction if its budget cannot be
+// computed for PickAll. There may be more than 100 overrides. Only the defaults of the definitions
+// are filled in. KubeFleet's webhook writes a policy, a strategy and their settings into a
 // ClusterResourcePlacement without them; here the object stays unchanged, and a missing field means
 // the same.
 //

@@ -242,15 +242,15 @@ func (t *tally) extent() Extent {
 	}
 }
 
-// Requester returns the identity that last requested a rollback of a run, with the reliability of
-// [Creator].
+// Requester returns the identity that last requested a rollback of a run. It is as reliable as the
+// identity from [Creator].
 func Requester(run metav1.Object) approval.Identity {
 	return approval.Identity{Name: run.GetAnnotations()[RollbackBy]}
 }
 
 // Creator returns the identity that created a run, from the annotations that the policies stamp;
-// empty if there are none. The identity is reliable if the run is newer than the policies and
-// [Standing.Identity] holds.
+// empty if there are none. The identity is reliable if the run was created after the policies were
+// installed, and [Standing.Identity] returns true.
 func Creator(run metav1.Object) approval.Identity {
 	return approval.Identity{Name: run.GetAnnotations()[CreatedBy]}
 }

@@ -40,7 +40,7 @@ type Options struct {
 	Applications bool
 	// Aggregate makes the role slipway-viewer part of the built-in view, and slipway-editor part of
 	// edit, and so both part of admin: people with edit in a namespace may then roll out from it.
-	// Without Aggregate the roles must be bound, and an earlier aggregation ends.
+	// Without Aggregate you must bind the roles, and Install ends an earlier aggregation.
 	Aggregate bool
 	// Timeout is the limit for the duration of Install; 0 is one minute.
 	Timeout time.Duration
@@ -81,11 +81,11 @@ func (c Change) String() string {
 
 // Install prepares the API server of cfg for package hub. It applies the CRDs, the policies, the
 // roles of people and, if requested, the roles of the hub. It returns once all versions of all
-// kinds are served and the policies act.
+// kinds are served and the policies are in effect.
 //
 // It may be called again at any time, concurrently, and by a newer version of this package. It
 // updates objects that differ, from any author, and keeps additions of others, except in policies:
-// those get exactly the spec in this package. If the server has no MutatingAdmissionPolicy of
+// policies get exactly the spec in this package. If the server has no MutatingAdmissionPolicy of
 // version v1, Install skips the mutating policies; the package documentation describes the
 // consequences. It neither changes nor keeps cfg. The caller needs the rights of cluster-admin,
 // because installing a role requires the rights in it, and an aggregated role may contain any

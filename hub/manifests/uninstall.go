@@ -41,8 +41,8 @@ type UninstallOptions struct {
 // InUseError reports that [Uninstall] was refused, because placements or applications exist, or
 // because the cluster is also a member and has ledgers of placements.
 type InUseError struct {
-	// Objects are at most ten of them, each as KIND NAMESPACE/NAME, and Count is the number of all.
-	// A ledger has the kind Ledger.
+	// Objects are at most ten of these objects, each as KIND NAMESPACE/NAME, and Count is the number
+	// of all of them. A ledger has the kind Ledger.
 	Objects []string
 	Count   int
 }
@@ -84,12 +84,13 @@ func keepsHub(kind string) bool {
 	return kind == "ClusterResourcePlacement" || kind == "ResourcePlacement" || kind == "Application"
 }
 
-// Uninstall deletes the objects that [Install] created on the API server of cfg: those of its kinds
-// with the label app.kubernetes.io/part-of=slipway. With the definitions the API server deletes all
-// objects of the Fleet API, and with the namespace the records of the hub. Members are not changed:
-// delete the placements first, while a hub runs, so that it removes their objects there. Uninstall
-// returns an [InUseError] while placements or applications exist, unless it is forced, and while the
-// namespace has ledgers, because the cluster is also a member and would be written without them.
+// Uninstall deletes the objects that [Install] created on the API server of cfg. It finds them by
+// their kind and the label app.kubernetes.io/part-of=slipway. When the definitions are deleted, the
+// API server deletes all objects of the Fleet API, and with the namespace it deletes the records of
+// the hub. Members are not changed: delete the placements first, while a hub runs, so that it
+// removes their objects there. Uninstall returns an [InUseError] while placements or applications
+// exist, unless it is forced, and while the namespace has ledgers, because then the cluster is also
+// a member, and an engine would write to it without them.
 //
 // No hub may run on the cluster. Objects that wait for the cleanup by a hub are deleted without it.
 // Uninstall returns once the definitions are gone; the namespace may take longer. It may be called

@@ -23,7 +23,7 @@ type Agent struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Running   bool   `json:"running"`
-	// State is the reason why the agent counts as running or not.
+	// State says why the agent counts as running or as stopped.
 	State string `json:"state"`
 }
 

@@ -14,12 +14,12 @@
 // whenToTakeOver.
 //
 // [Migration.GiveBack] requires that the hub of package hub is stopped. It removes that hub's
-// records, projections and finalizers, and its ledgers and marks on members. KubeFleet's agents,
-// started again, take a snapshot, schedule and apply. They find objects without an owner on the
-// members, and take them over: always if whenToTakeOver is Always, without differences if it is
-// IfNoDiff, and not at all if it is Never. Therefore the backup of a take-over need not be
-// restored: a restored AppliedWork would have another UID than the former owner of the objects, and
-// KubeFleet creates snapshots, bindings and Works from the placements.
+// records, projections and finalizers, and its ledgers and marks on members. When KubeFleet's
+// agents are started again, they take a snapshot, schedule and apply. They find objects without an
+// owner on the members. They take an object over in any case if whenToTakeOver is Always, only if
+// it has no differences if it is IfNoDiff, and not at all if it is Never. Therefore the backup of a
+// take-over need not be restored: a restored AppliedWork would have another UID than the former
+// owner of the objects, and KubeFleet creates snapshots, bindings and Works from the placements.
 //
 // # Changes to placed objects
 //
@@ -29,17 +29,16 @@
 // KubeFleet's annotations stay, above all kubernetes-fleet.io/last-applied-configuration:
 // KubeFleet's next client-side apply needs it to find and remove the fields that the hub dropped in
 // between. All other fields that the member agent owned lose that owner, in both directions.
-// Otherwise a server-side apply would never remove a field that is dropped on the hub later,
-// because that field would have another owner, and an apply without force would have conflicts with
-// an owner that no longer exists.
+// Otherwise such a field would keep an owner that no longer exists. Then a server-side apply would
+// never remove the field after the hub drops it, and an apply without force would have conflicts.
 //
 // # Interruptions
 //
 // Each step is based on a fresh read and carries the UID that it read. Therefore a call may be
 // killed at any write and repeated with the same backup file; completed steps are skipped. An
 // existing backup file belongs to the take-over that started it. If there is an object to remove
-// that is not in the file, a hub or an agent has served in between, and a new file is required. The
-// agents are checked again before anything is removed from the hub.
+// that is not in the file, a hub or an agent has served in between, and a new file is required.
+// Before it removes anything from the hub, a call checks again that the agents are stopped.
 //
 // Related packages: package hub serves the hub before and after; package drift compares objects.
 package migrate

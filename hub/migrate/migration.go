@@ -190,7 +190,7 @@ func (m *Migration) source() (*source.Source, error) {
 	return source.New(m.cfg.Hub, source.Options{Rules: m.cfg.Rules})
 }
 
-// RefusedError means that nothing was changed.
+// RefusedError says that the call was refused and changed nothing.
 type RefusedError struct {
 	// Blockers are the obstacles to remove first.
 	Blockers []string

@@ -63,8 +63,8 @@ type PlacementCluster struct {
 type Work struct {
 	Name    string `json:"name"`
 	Objects int    `json:"objects"`
-	// Applied and Available are the statuses of its conditions; empty if they are about another
-	// generation.
+	// Applied and Available are the statuses of the conditions of these types; empty if the conditions
+	// are about another generation.
 	Applied   string `json:"applied,omitempty"`
 	Available string `json:"available,omitempty"`
 }

@@ -20,9 +20,9 @@
 //
 //   - A rule needs no start. Missing parts are then midnight, minute 0 or second 0. A rule
 //     without a start is refused if it does not determine the day, has a COUNT, or has an
-//     INTERVAL whose phase depends on the start. With a Start, missing parts come from it, but a
-//     rule that names hours or minutes and nothing finer means minute 0 and second 0. A Start is
-//     an occurrence only if the rule matches it.
+//     INTERVAL whose phase depends on the start. With a Start, missing parts are taken from it.
+//     But if a rule names hours or minutes and nothing finer, the finer parts are 0. The Start
+//     itself is an occurrence only if the rule matches it.
 //   - The finest FREQ is MINUTELY. A rule with FREQ=DAILY or longer names at most 96 times of a
 //     day, all at the same second of the minute.
 //   - UNTIL may be local (20260131T180000), UTC (20260131T170000Z), or a date, which includes the
@@ -40,11 +40,12 @@
 // The system (and the environment variable ZONEINFO) provides the database; if it has none, the
 // program uses its embedded copy. Without a name the zone is UTC.
 //
-// A local time means the first instant when the zone's clocks show it or a later time. If clocks
-// skip from 02:00 to 03:00 on a day, a start at 02:30 is at 03:00. If they are set back from
-// 03:00 to 02:00, it is the first 02:30, once. The same applies to hourly and minutely rules,
-// which have no occurrence in the repeated hour. A Duration is elapsed time, not a difference of
-// clock times: a window from 22:00 for 8 hours ends at 05:00 or 07:00 in those nights.
+// A local time means the first instant when the clocks of the zone show this time or a later time.
+// If clocks skip from 02:00 to 03:00 on a day, a start at 02:30 is at 03:00. If they are set back
+// from 03:00 to 02:00, a start at 02:30 is at the first 02:30 only. The same applies to hourly and
+// minutely rules, which have no occurrence in the repeated hour. A Duration is elapsed time, not a
+// difference of clock times: a window from 22:00 for 8 hours ends at 05:00 or 07:00 in those
+// nights.
 //
 // # Looking ahead
 //

@@ -1,10 +1,10 @@
 // Package check defines the checks that a strategy measures during a rollout, and judges their
 // measurements.
 //
-// A [Check] asks a question with one number as its answer, such as a query of PromQL, and
-// bounds that number. Its vocabulary and its phases are from Argo Rollouts metrics: Successful,
-// Failed, Error and Inconclusive. A stage has checks before and after it, as tasks, checks
-// during the stage, and checks for each of its clusters once the cluster is healthy.
+// A [Check] has a query whose answer is one number, for example in PromQL, and limits for that
+// number. Its vocabulary and its phases are from Argo Rollouts metrics: Successful, Failed, Error
+// and Inconclusive. A stage has checks before and after it, as tasks, checks during the stage, and
+// checks for each of its clusters once the cluster is healthy.
 //
 // Related packages: stages decides when to measure and how a result affects the run. Package
 // fleet asks a provider of the host, a [github.com/slipway-dev/slipway/backend.MetricProvider].
@@ -34,14 +34,13 @@ const (
 	// Error: there is no measurement because the provider did not answer, or did not answer
 	// with a single number.
 	Error Phase = "Error"
-	// Inconclusive: there was no number, or it was NaN. A check with more such measurements
-	// than its InconclusiveLimit is not measured again, because a person must decide. Until
-	// it expires, the cluster keeps its slot or the gate holds its stage. After that it
-	// counts as Failed: a retry of the cluster measures again, and a run that can be
-	// started again restarts the checks of its gate. A skip of the cluster, the group or
-	// the stage continues without the check at once; no approval makes it Successful. A
-	// check during a stage is measured again, and lets no cluster start until it is
-	// Successful.
+	// Inconclusive: there was no number, or it was NaN. A check with more such measurements than its
+	// InconclusiveLimit is not measured again, because a person must decide. Until the check expires,
+	// the cluster keeps its slot or the gate delays its stage. Then the check counts as Failed. After
+	// that, a retry of the cluster measures again, and a run that can be started again restarts the
+	// checks of its gate. A person may skip the cluster, the group or the stage to continue at once
+	// without the check; no approval makes the check Successful. A check during a stage is measured
+	// again, and lets no cluster start until it is Successful.
 	Inconclusive Phase = "Inconclusive"
 )
 
@@ -61,13 +60,13 @@ type Check struct {
 	Object string `json:"object,omitempty"`
 	// Cluster is the cluster to which a task's check applies its Object. It is any cluster
 	// of the inventory, for example the hub if it is in the inventory; for a placement of a
-	// namespace it must be a cluster of the run. The gates before a cluster of the run must
-	// be open before the check, and the run must not clean it.
+	// namespace it must be a cluster of the run. If it is a cluster of the run, the gates before it
+	// must be open before the check, and the run must not clean it.
 	Cluster string `json:"cluster,omitempty"`
 	// ClusterLabel is the label by which the query of a check of clusters returns a number
-	// for each cluster, as "sum by (cluster) (…)" does. The query is then asked once for
-	// all clusters that are due and must not name one. Without ClusterLabel the query is
-	// asked for each cluster.
+	// for each cluster, as "sum by (cluster) (…)" does. The query is then asked once for all clusters
+	// that are due, and must not name a cluster. Without ClusterLabel it is asked once for each
+	// cluster.
 	ClusterLabel string `json:"clusterLabel,omitempty"`
 	// Min and Max are the inclusive bounds of a good number. A Query needs at least one of
 	// them. An Object must have none: it is good if it is healthy, and bad if waiting
@@ -90,17 +89,17 @@ type Check struct {
 	InconclusiveLimit int `json:"inconclusiveLimit,omitempty"`
 	// ConsecutiveErrorLimit is the maximum number of Errors in a row; default 4.
 	ConsecutiveErrorLimit *int `json:"consecutiveErrorLimit,omitempty"`
-	// Empty is the phase of a measurement without a number, or with NaN: Successful, Failed
-	// or Inconclusive (default).
+	// Empty is the phase of a measurement whose answer has no number, or NaN: Successful, Failed or
+	// Inconclusive (default).
 	Empty Phase `json:"empty,omitempty"`
 	// Expires is the time from the beginning of the check after which it has failed.
 	// Default: 24 h. A check during a stage must not set it.
 	Expires metav1.Duration `json:"expires,omitzero"`
 }
 
-// Annotation marks an object of a snapshot as a check object; its value is the name that checks
-// use. The object is not placed on clusters with the others, but the snapshot's digest covers
-// it.
+// Annotation marks an object of a snapshot as a check object, which is applied only to make a
+// measurement, see [Check].Object. Its value is the name that checks use. The object is not placed
+// on clusters with the other objects, but the snapshot's digest covers it.
 const Annotation = "slipway.dev/check"
 
 // Defaults of a check.
@@ -118,8 +117,9 @@ const (
 	maxMeasuredMessage = 160
 )
 
-// Delay returns the time until the first measurement: at least 1 s, the shortest window of a
-// query, because an earlier measurement could show the state before the change.
+// Delay returns the time from the beginning of the check to the first measurement. It is at least 1
+// s, the shortest window of a query, because an earlier measurement could show the state before the
+// change.
 func (c *Check) Delay() time.Duration { return max(c.InitialDelay.Duration, shortestWindow) }
 
 // Every returns the time between measurements.
@@ -166,8 +166,8 @@ type Measurement struct {
 	// Value is the number as text because JSON has no NaN and infinities; empty if there is
 	// none.
 	Value string
-	// Message describes the problem. It is empty if the measurement is Successful, except
-	// for an object, whose message is kept, shortened to its end.
+	// Message describes the problem. It is empty if the measurement is Successful. For an object it is
+	// the end of the object's message even then.
 	Message string
 }
 

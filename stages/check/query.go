@@ -16,7 +16,7 @@ type Subject struct {
 	// Cluster and Labels belong to the measured cluster, if there is one.
 	Cluster string
 	Labels  map[string]string
-	// Window is the age of the measured state: the time since the stage reached its place,
+	// Window is the age of the measured state: the time since the run reached the gate or the stage,
 	// or since the cluster became healthy.
 	Window time.Duration
 }
@@ -114,8 +114,8 @@ func endsString(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRu
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) + "s" }
 
-// Rounded returns the window of a query, rounded down so that clusters which became healthy at
-// about the same time share one window.
+// Rounded returns the window of a query, rounded down so that clusters that became healthy at about
+// the same time share one window.
 func Rounded(window time.Duration) time.Duration {
 	step := 5 * time.Second
 	if window < step {

@@ -22,7 +22,7 @@ type Where struct {
 type Question struct {
 	Where
 	Check *Check
-	// Window is the age of the measured state; older data does not count.
+	// Window is the age of the measured state; older data must not be used.
 	Window time.Duration
 }
 

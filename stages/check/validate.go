@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Kind is the place of a list of checks in a strategy.
+// Kind says where in a strategy a list of checks is.
 type Kind int
 
 // The kinds of checks.

@@ -88,13 +88,13 @@ type GateEnd struct {
 	When  approval.When   `json:"when"`
 	Type  stages.TaskType `json:"type"`
 	State stages.State    `json:"state"`
-	// Opened is when it began to hold the run, Held for how long it held it, until it passed or
-	// until the end.
+	// Opened is when the gate began to delay the run. Held is how long it delayed the run, until it
+	// passed or until the end of the simulation.
 	Opened metav1.Duration `json:"opened"`
 	Held   metav1.Duration `json:"held"`
 	// By is the identity that decided it; empty for none.
 	By string `json:"by,omitempty"`
-	// Decided reports whether no other gate of the same side held the run longer, so that the run
+	// Decided reports whether no other gate of the same side delayed the run longer, so that the run
 	// continued when this gate passed.
 	Decided bool `json:"decided,omitempty"`
 }

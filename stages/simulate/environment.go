@@ -17,7 +17,7 @@ import (
 const (
 	// DefaultUntil is the default time limit of a simulation.
 	DefaultUntil = 365 * 24 * time.Hour
-	// DefaultSteps is the default limit of steps; beyond it a simulation fails.
+	// DefaultSteps is the default maximum number of steps; a simulation that needs more steps fails.
 	DefaultSteps = 2_000_000
 )
 
@@ -36,24 +36,24 @@ type Environment struct {
 	// Names that are not in the plan are ignored.
 	Default Member
 	Members map[string]Member
-	// Churn are the clusters that leave or return, Orders the commands of operators. For one moment,
-	// the order of the list counts.
+	// Churn are the clusters that leave or return, Orders the commands of operators. Entries for the
+	// same moment take effect in the order of the list.
 	Churn  []Change
 	Orders []Order
-	// Answer is called once for each approval request that opens, and for requests that are open
-	// when [Resume] begins, with the moment at which it opened. Its result is added to Orders: an
-	// order in the past counts as now. nil means no answer.
+	// Answer is called once for each approval request that opens, with the moment at which it opened.
+	// It is also called for each request that is open when [Resume] begins. Its result is added to
+	// Orders: an order in the past counts as now. nil means no answer.
 	Answer func(req approval.Request, opened time.Duration) []Order
 	// Began is for [Resume]: the times at which the running attempts began, by cluster. The attempt
 	// of an unnamed cluster began when the cluster was started.
 	Began map[string]time.Time
-	// Measures are the results of checks from a moment on; of several about the same check, the
-	// later one in the list counts. A check without a measure is good.
+	// Measures are the results of checks from a moment on; if several apply to the same check, the
+	// last of them in the list counts. A check without a measure is good.
 	Measures []Measure
 	// Return is for a run that is rolled back.
 	Return Return
-	// Slots is the number of clusters in flight that the strategy's cap allows: 0 means no limit, -1
-	// none.
+	// Slots is the number of clusters in flight that the strategy's cap allows. 0 means no limit, and
+	// -1 means that no cluster may start.
 	Slots int
 	// Until is the latest end of the simulation: events at that moment still happen, and later ones
 	// never do. 0 means [DefaultUntil].
@@ -88,8 +88,9 @@ type Measure struct {
 type Order struct {
 	At time.Duration
 	// Command needs no ID and no At. The Binding of a Decide needs only Stage, and Group for a gate
-	// of a group. It applies to the request that is open for these at that moment. Without Group it
-	// applies to the request of the stage, or of its only group with an open one.
+	// of a group. The decision applies to the request that is open for this stage or group at that
+	// moment. Without Group it applies to the request of the stage, or of the only group of the stage
+	// that has an open request.
 	Command stages.Command
 }
 

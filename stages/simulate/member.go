@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Always is a Fail of a [Member] whose attempts all fail.
+// Always is the value of [Member].Fail for a cluster whose attempts all fail.
 const Always = -1
 
 // Member is the behaviour of a cluster during a run.
@@ -19,8 +19,8 @@ type Member struct {
 	// Take is the duration of an attempt, from its first contact with the cluster until everything
 	// is applied and healthy.
 	Take time.Duration
-	// Fail is the number of failing attempts, counted from the first; [Always] means all. A
-	// failing attempt fails when it would be done.
+	// Fail is the number of failing attempts, counted from the first; [Always] means all. A failing
+	// attempt fails at the moment when it would otherwise be done.
 	Fail int
 	// Unreachable are the periods when the cluster does not answer. Earlier attempts keep running.
 	Unreachable []Interval
@@ -42,7 +42,7 @@ func during(all []Interval, at time.Duration) bool {
 // data, and its methods are pure functions of the time.
 //
 // An attempt begins with the first call that reaches the cluster, see [Attempt.Reach]. From then
-// on it runs independently of observations and calls, and is done after Take.
+// on it runs independently of observations and calls, and is done after [Member].Take.
 type Attempt struct {
 	Member Member
 	// Number counts the attempts at the cluster, from 1.

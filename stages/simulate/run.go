@@ -31,7 +31,7 @@ type Event struct {
 	stages.Event
 }
 
-// RunName is the name of the run in a simulation: names of requests begin with it.
+// RunName is the name of the run in a simulation. The names of its requests begin with it.
 const RunName = "run"
 
 // NewPlan returns the plan of a strategy for clusters, for a simulation without a rollout. Errors
@@ -43,13 +43,13 @@ func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, err
 }
 
 // Run carries out a run of the plan in an environment, from its start until it has ended and no
-// order is left, until nothing can happen any more, or until w.Until. It calls tell with each
-// event as it happens, unless tell is nil, and returns the result. A run that has failed or was
-// stopped waits for later orders. A refused order is an event.
+// order is left, until nothing can happen any more, or until w.Until. It calls tell, unless it is
+// nil, with each event as it happens, and returns the result. A run that has failed or was stopped
+// waits for later orders. If the run refuses an order, tell receives an event.
 //
-// If the strategy or an order requests a rollback, the rollback run follows at once, with the
-// plan of [step.RollBack]. Later orders are for that run. An order that rolls back an ended
-// run must come before the simulation ends.
+// If the strategy or an order requests a rollback, the rollback run follows at once, with the plan
+// of [step.RollBack]. Later orders go to the rollback run. An order that rolls back an ended run
+// must come before the simulation ends.
 //
 // The error is an error of tell, which ends the simulation, an invalid environment, or an error
 // that matches [ErrSteps].

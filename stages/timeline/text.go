@@ -19,8 +19,8 @@ type TextOptions struct {
 }
 
 // Text writes a picture as lines of text without colours, each at most o.Width characters of one
-// column. Each column is an interval of time. It shows the end of a cluster in that interval, if
-// any, and otherwise the phase that lasted longest in it. Times are in UTC.
+// column. Each column is an interval of time. If a cluster ended in that interval, its column shows
+// that; otherwise it shows the phase that lasted longest in the interval. Times are in UTC.
 //
 // The error is the error of w.
 func Text(w io.Writer, t *Timeline, o TextOptions) error {

@@ -15,9 +15,10 @@ const maxLanes = 200
 
 // Options are the parts of a picture beside the past events.
 type Options struct {
-	// Now is the moment of the picture. Everything after it is expected, and an unfinished run
-	// reaches at least to here. Zero is the time of the last event, without expectation. It is
-	// ignored for a run that has ended, and an event later than Now moves it.
+	// Now is the moment of the picture. Everything after it is expected, and the picture of an
+	// unfinished run reaches at least to Now. Zero means the time of the last event, and no expected
+	// part. Now is ignored if the run has ended; if an event is later than Now, the time of that event
+	// replaces it.
 	Now time.Time
 	// Expected are future events from a forecast. Events before Now, and events about clusters that
 	// have ended, are left out, so a forecast may be slightly older than the events.
@@ -25,8 +26,8 @@ type Options struct {
 	// Title is the first line of the picture; empty names the run and its placement. Note is below
 	// it, for example the assumptions of a forecast, or the reason why it has no end.
 	Title, Note string
-	// Lanes is the greatest number of clusters with a lane each; with more clusters, groups have
-	// lanes. 0 means [DefaultLanes], and 200 is the most.
+	// Lanes is the maximum number of clusters for which each cluster has a lane; if there are more,
+	// each group has a lane. 0 means [DefaultLanes]; at most 200.
 	Lanes int
 }
 
@@ -50,8 +51,8 @@ type Timeline struct {
 	// if the picture has none.
 	Back     stages.State
 	BackEnds time.Time
-	// Clusters is the number of clusters. Completed, Failed and Skipped count the ended ones, by Now
-	// if it is set.
+	// Clusters is the number of clusters. Completed, Failed and Skipped are the numbers of clusters
+	// that have ended so, by Now if it is set.
 	Clusters, Completed, Failed, Skipped int
 	// Segments belong to the run as a whole: queued, stopping, stopped. Marks are its events.
 	Segments []Segment
@@ -74,7 +75,7 @@ type Stage struct {
 }
 
 // Group is a group of a stage. A stage without groups has one group without a name. If there are
-// more groups than lanes, one group stands for all of a stage, and Merged is their number.
+// more groups than lanes, one group represents all groups of a stage, and Merged is their number.
 type Group struct {
 	Name     string
 	Merged   int
@@ -132,18 +133,19 @@ const (
 // clusterKinds are the kinds of clusters, in stacking order.
 var clusterKinds = [...]Kind{Completed, Failed, Skipped, Measuring, Soaking, Settling, Applying, BackingOff, Yielded, Closed, Queued} //nolint:gochecknoglobals // a constant table
 
-// Segment is a period with a meaning.
+// Segment is a period in which a cluster, a gate or the run was in one state.
 type Segment struct {
 	Kind     Kind
 	From, To time.Time
-	// Open reports whether it had not ended at the end of the picture. Expected reports whether it
-	// is after Timeline.Now; a period on both sides of Now is split into two segments.
+	// Open reports whether the segment had not ended at the end of the picture. Expected reports
+	// whether the segment is after Timeline.Now; a period on both sides of Now is split into two
+	// segments.
 	Open, Expected bool
 	// Attempt counts the attempts at a cluster or the requests of a gate, from 1; otherwise 0.
 	Attempt int
 	// Count is the number of clusters, if the segment is about several.
 	Count int
-	// By are the names of the deciders, and Message further details.
+	// By are the names of the identities that decided, and Message has further details.
 	By      []string
 	Message string
 }

@@ -2,7 +2,7 @@
 // ClusterProfiles ([NewClusterProfiles]) of a hub, or the contexts of a kubeconfig
 // ([KubeconfigClusters]).
 //
-// Reading a hub takes the right to list and watch memberclusters or clusterprofiles. Without it,
-// and on a hub that does not have the kind, calls return [backend.ErrPermanent] and say what to
-// grant or to install.
+// Reading a hub needs the right to list and watch memberclusters or clusterprofiles. If the right
+// is missing, or the hub does not have the kind, calls return [backend.ErrPermanent] with the right
+// to grant or the kind to install.
 package inventory

@@ -36,8 +36,8 @@ type Options struct {
 // instead of old data. If the hub does not have the kind because its definition is not installed,
 // the error is [backend.ErrPermanent] until it is installed.
 //
-// An object that is being deleted is a cluster that is leaving. An object whose name is no DNS
-// label cannot be a cluster: it is left out and logged. A cluster with more data than
+// If an object is being deleted, its cluster is leaving. If the name of an object is no DNS label,
+// it cannot be a cluster: it is left out and logged. A cluster that has more data than
 // [placement.Cluster.Bounded] keeps accepts nothing new.
 type Inventory struct {
 	kind   inventoryKind

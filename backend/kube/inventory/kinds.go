@@ -20,12 +20,12 @@ import (
 // NewMemberClusters returns the inventory of the MemberCluster objects
 // (cluster.kubernetes-fleet.io/v1beta1) of a hub: their names, all their labels, the taints of
 // their spec, and the properties and resources that their status reports, by KubeFleet's names.
-// resourceUsage.available.cpu becomes resources.kubernetes-fleet.io/available-cpu; names of
-// capacity begin with total and names of allocatable with allocatable. The UID is the UID of the
-// object, so that a MemberCluster that was deleted and recreated is another cluster;
-// [KubeSystemUID] pins it to a cluster. Its namespaces are the names in status.namespaces if it
-// has the condition NamespaceCollectionSucceeded, which reports that they are collected, and
-// unknown otherwise.
+// For example, resourceUsage.available.cpu becomes resources.kubernetes-fleet.io/available-cpu; the
+// names for capacity begin with total, and the names for allocatable with allocatable. The UID is
+// the UID of the object, so that a MemberCluster that was deleted and recreated is another cluster;
+// [KubeSystemUID] pins it to a cluster. Its namespaces are the names in status.namespaces if it has
+// the condition NamespaceCollectionSucceeded, which reports that they are collected, and unknown
+// otherwise.
 //
 // A MemberCluster that is being deleted is leaving. It is unhealthy if its condition Joined, or
 // its member agent's, is False; if one of the conditions Healthy has been False for 5 minutes by
@@ -35,8 +35,8 @@ import (
 // once. Without conditions and agents a cluster is healthy, because nothing indicates otherwise.
 // The function makes no request.
 //
-// Every cluster has its name in [MemberNameLabel], whatever value the object has. A new cluster
-// has the label at once, so that no run is planned without it.
+// Every cluster has the label [MemberNameLabel] with its name, whatever value the object has for
+// it. A new cluster has the label at once, so that no run is planned without it.
 func NewMemberClusters(cfg *rest.Config, o Options) (*Inventory, error) {
 	clients, err := api.NewHubClients(cfg)
 	if err != nil {
@@ -95,16 +95,16 @@ func (r *registration) distrustMember(conditions map[string]map[string]any) {
 }
 
 // NewClusterProfiles returns the inventory of the ClusterProfile objects
-// (multicluster.x-k8s.io/v1alpha1) of one namespace of a hub. It is one namespace because
-// everybody with the right to create a ClusterProfile there adds clusters to the fleet, and
-// because names are unique in it.
+// (multicluster.x-k8s.io/v1alpha1) of one namespace of a hub. It reads only one namespace, because
+// names are unique in it, and because everybody with the right to create a ClusterProfile there can
+// add clusters to the fleet.
 //
-// A cluster's labels are the labels of the object, plus the properties of its status that can be
-// labels, unless the object has a label of that key, up to [placement.MaxLabels]. Its properties
-// are the properties of its status that are quantities. The UID is as in [NewMemberClusters]. A
-// ClusterProfile that is being deleted is leaving. It is unhealthy if its condition Joined is
-// False, or if ControlPlaneHealthy has been False for 5 minutes by its lastTransitionTime and the
-// local clock. The function makes no request.
+// A cluster's labels are the labels of the object and, up to [placement.MaxLabels], the properties
+// of its status that can be labels. If a label and a property have the same key, the label has
+// precedence. Its properties are the properties of its status that are quantities. The UID is as in
+// [NewMemberClusters]. A ClusterProfile that is being deleted is leaving. It is unhealthy if its
+// condition Joined is False, or if ControlPlaneHealthy has been False for 5 minutes by its
+// lastTransitionTime and the local clock. The function makes no request.
 func NewClusterProfiles(cfg *rest.Config, namespace string, o Options) (*Inventory, error) {
 	clients, err := api.NewHubClients(cfg)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 type KubeconfigClusters struct {
 	// Path is the file.
 	Path string
-	// Contexts are the contexts that are clusters; empty means all but those in Except.
+	// Contexts are the contexts that are clusters; empty means all contexts that are not in Except.
 	Contexts []string
 	// Except are contexts that are no clusters, such as the source of the objects.
 	Except []string

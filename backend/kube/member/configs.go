@@ -20,8 +20,7 @@ import (
 
 // KubeconfigDirectory returns the configurations in the files <dir>/<cluster>.kubeconfig, with
 // their current contexts. Files are read when a cluster is dialled; paths in them are relative to
-// dir. A cluster without a file is ErrNotFound. Operators who wrote the files themselves pass
-// [Trusted].
+// dir. A cluster without a file is ErrNotFound. If the operator wrote the files, pass [Trusted].
 func KubeconfigDirectory(dir string, allow Allow) ConfigFunc {
 	return func(_ context.Context, c placement.Cluster) (*rest.Config, error) {
 		if problems := validation.IsDNS1123Label(c.Name); len(problems) > 0 {
@@ -88,8 +87,8 @@ type SecretOptions struct {
 	// Key is the key of the kubeconfig in the Secret's data; default kubeconfig. Cluster API uses
 	// value.
 	Key string
-	// Allow restricts the kubeconfigs; the default allows nothing. Everybody with the right to write
-	// the Secrets can use all that it allows.
+	// Allow says which features the kubeconfigs may use; the default allows none. Everybody with the
+	// right to write the Secrets can use all features that it allows.
 	Allow Allow
 }
 

@@ -53,8 +53,8 @@ var (
 //
 // Addresses, certificates, credentials and wrappers of the transport in cfg are used without
 // further checks: the author of cfg decides whether it may run a program or read a file, see
-// [Kubeconfig]. A configuration that impersonates without a user, which would act as the engine
-// itself, and an unusable one are ErrPermanent.
+// [Kubeconfig]. If cfg is unusable, or impersonates without a user, which would act as the engine
+// itself, the error is ErrPermanent.
 func NewConn(cfg *rest.Config, o Options) (backend.Conn, error) {
 	c, err := newConn(cfg, o)
 	if err != nil {

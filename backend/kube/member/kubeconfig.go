@@ -41,10 +41,10 @@ func Trusted() Allow {
 // maxKubeconfig limits the size of a kubeconfig.
 const maxKubeconfig = 1 << 20
 
-// Kubeconfig reads a kubeconfig for a context, or for the current context if it is empty. A
-// kubeconfig that is unusable or needs more than allow permits is ErrPermanent; the error names
-// all such fields and quotes none. Kubeconfig uses neither the environment nor the process's own
-// account.
+// Kubeconfig reads a kubeconfig for a context, or for the current context if it is empty. If the
+// kubeconfig is unusable or needs more than allow permits, the error is ErrPermanent; it names all
+// forbidden fields and quotes no values. Kubeconfig uses neither the environment nor the process's
+// own account.
 func Kubeconfig(text []byte, context string, allow Allow) (*rest.Config, error) {
 	return kubeconfigAt(text, "", context, allow)
 }

@@ -20,18 +20,18 @@ var memberFence string
 //go:embed manifests/member-rbac.yaml
 var memberRBAC string
 
-// FenceManifests returns ValidatingAdmissionPolicies with their bindings by which a member itself
-// refuses the writes of a superseded engine: writes that would lower the epoch in a ledger or in
-// the mark of a takeover, and the creation of an object by an epoch that is older than the
-// ledger's. A connection returns their refusal as ErrFenced.
+// FenceManifests returns ValidatingAdmissionPolicies with their bindings. With them, a member
+// itself refuses the writes of a superseded engine: writes that would lower the epoch in a ledger
+// or in the mark of a takeover, and the creation of an object under an older epoch than the ledger
+// has. A connection returns their refusal as ErrFenced.
 //
 // They are optional. Without them, uid and resourceVersion still protect existing objects; the
-// policies also refuse that a writer without both resets a ledger. They recognize creations by
-// connections with [Options].Fenced; without it, an older leader may still create a missing
-// object, one for each cluster, as package fleet explains. They refuse such a creation as soon as
-// the API server that handles it has seen the new ledger in its own watch, mostly within
-// milliseconds; if a slow API server lets a creation through, the ledger still lists the object
-// as suspect. After a ledger is deleted with its placement, they know nothing about it.
+// policies also prevent a writer that sends neither of the two from resetting a ledger. They
+// recognize creations by connections with [Options].Fenced; without it, an older leader may still
+// create a missing object, one for each cluster, as package fleet explains. They refuse such a
+// creation as soon as the API server that handles it has seen the new ledger in its own watch,
+// mostly within milliseconds; if a slow API server lets a creation through, the ledger still lists
+// the object as suspect. After a ledger is deleted with its placement, they know nothing about it.
 //
 // Update them in place, and do not delete and reinstall them: as of Kubernetes 1.36, an API
 // server that has seen the last binding disappear from policies with ConfigMaps as parameters
@@ -44,7 +44,8 @@ var memberRBAC string
 //
 // The engine sends no additional requests for them. For each created object with the label
 // slipway.dev/applied, an API server compares the names of all ConfigMaps in the namespace
-// slipway-system: that takes about 0.2 ms for each, which means for each placement on the member.
+// slipway-system. That takes about 0.2 ms for each ConfigMap, and there is one for each placement
+// on the member.
 func FenceManifests() ([]*unstructured.Unstructured, error) { return manifests(memberFence) }
 
 // InstallFence creates or updates the objects of [FenceManifests] on a member, as a field
@@ -65,9 +66,9 @@ func InstallFence(ctx context.Context, conn backend.Conn, manager string) error 
 
 // RBACManifests returns the namespace of the ledgers and the least rights that subject needs on a
 // member: to read, write, watch and delete ledgers, to identify and measure the cluster, and to
-// read, watch, create, apply and delete the kinds that placements carry. Without list and watch
-// everything works by more frequent polling. If carried is empty, the kinds are the common ones
-// of the file manifests/member-rbac.yaml, which is for the user slipway.
+// read, watch, create, apply and delete the kinds that placements carry. If you remove list and
+// watch, everything works, but by more frequent polling. If carried is empty, the kinds are the
+// common ones of the file manifests/member-rbac.yaml, which is for the user slipway.
 func RBACManifests(subject rbacv1.Subject, carried ...schema.GroupResource) ([]*unstructured.Unstructured, error) {
 	objects, err := manifests(memberRBAC)
 	if err != nil {

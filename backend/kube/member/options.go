@@ -7,8 +7,8 @@ import (
 
 // Options configure connections. The zero value is useful.
 type Options struct {
-	// QPS and Burst limit the requests a second to one member; default 50, and twice QPS. Negative
-	// means no limit. A limit in the rest.Config wins.
+	// QPS limits the requests per second to one member, default 50; Burst limits a burst of requests,
+	// default twice QPS. A negative value means no limit. A limit in the rest.Config has precedence.
 	QPS   float32
 	Burst int
 	// DialTimeout limits the time to connect and, separately, the TLS handshake; default 5 s.

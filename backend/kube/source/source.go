@@ -43,11 +43,11 @@ type Options struct {
 // consistent at one moment: a watch reports later changes. A kind that was just defined may be
 // missing for the second that the hub takes to list it.
 //
-// Nothing is left out silently. If the hub denies reading a kind, the error is
-// [backend.ErrPermanent] with the missing right, whether the kind was named or belongs to a
-// namespace, and the error names all such kinds. If a kind's server does not answer, the error is
-// transient. The right is to get, list and watch every kind that may be selected. A kind that the
-// rules of the engine exclude needs no right, see [Options].
+// Nothing is left out silently. If the hub denies reading kinds, whether a query names them or they
+// belong to a namespace, the error is [backend.ErrPermanent] and names all these kinds and the
+// missing rights. If a kind's server does not answer, the error is transient. The right is to get,
+// list and watch every kind that may be selected. A kind that the rules of the engine exclude needs
+// no right, see [Options].
 type Source struct {
 	clients  *api.HubClients
 	kinds    *hubKinds

@@ -20,10 +20,10 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Queries returns the queries to watch for a placement whose newest snapshot holds items: the
-// queries of its selectors, and the content of the namespaces among the items. After a snapshot
-// with other namespaces the result differs; the new Watch yields at its beginning, so that no
-// change in between is missed.
+// Queries returns the queries to watch for a placement: the queries of its selectors, and the
+// content of the namespaces among items, the items of its newest snapshot. If a later snapshot has
+// other namespaces, the result differs, and the caller must watch again; the new Watch yields at
+// its beginning, so that no change in between is missed.
 func Queries(selectors []snapshot.Selector, items []snapshot.Item) []snapshot.Query {
 	seen := map[snapshot.Query]bool{}
 	for _, s := range selectors {
@@ -38,11 +38,11 @@ func Queries(selectors []snapshot.Selector, items []snapshot.Item) []snapshot.Qu
 }
 
 // Watch yields at its beginning and after each possible change of an object that a query selects;
-// changes are coalesced while the caller is busy. A query for a Namespace is about that object
-// alone, and a query with a namespace and no kind about its content: see [Queries]. Watch waits
-// for a kind that the hub does not serve yet. An interruption is no error: afterwards it yields,
-// because changes may have been missed. It ends with ctx, yielding ctx's error, or with the error
-// of a watch that cannot begin or continue; the caller must then watch again.
+// changes are coalesced while the caller is busy. A query for a Namespace selects that object
+// alone; a query with a namespace and no kind selects the content of the namespace: see [Queries].
+// Watch waits for a kind that the hub does not serve yet. An interruption is no error: afterwards
+// it yields, because changes may have been missed. It ends with ctx, yielding ctx's error, or with
+// the error of a watch that cannot begin or continue; the caller must then watch again.
 //
 // All calls share one watch for each kind, of the metadata of all namespaces, which keeps nothing
 // in memory: a hub with 60 kinds needs 60 watches for any number of placements. Definitions of

@@ -1,5 +1,5 @@
-// Package store keeps the state of the engine as Secrets of an API server: a [Store] is a
-// [backend.Watcher].
+// Package store keeps the state of the engine as Secrets of an API server. A [Store] is a
+// [backend.Store] and a [backend.Watcher].
 //
 // # Records
 //
@@ -19,15 +19,16 @@
 //	under-2, under-3    by which a server selects what is under a prefix
 //	data value          the value, at most 1 MiB: what a Secret can hold
 //
-// The revision of a record is the resourceVersion and the uid of its Secret. Each write changes
-// the former, also a write of the same value, because of its random mark. A write names both, so
-// that a record that was deleted and created again, or restored, counts as another record.
+// The revision of a record is the resourceVersion and the uid of its Secret. Because of its random
+// mark, each write changes the resourceVersion, also a write of the same value. A write has both as
+// preconditions, so that it does not change a record that was deleted and created again, or
+// restored.
 //
-// A request may be sent more than once, by client-go when a server asks for that or by a proxy.
-// Therefore the store reads the record after a conflict: if the record has the mark of the write,
-// the write succeeded. If it has another mark and the request was sent more than once, the
-// outcome is unknown, and the error is transient. So ErrConflict and ErrNotFound always mean that
-// nothing was written.
+// A request may reach the server more than once, because client-go repeats it if a server asks for
+// that, or because of a proxy. Therefore the store reads the record after a conflict: if the record
+// has the mark of the write, the write succeeded. If it has another mark and the request was sent
+// more than once, the outcome is unknown, and the error is transient. So ErrConflict and
+// ErrNotFound always mean that nothing was written.
 //
 // # Rights
 //

@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// List yields the records under prefix. See [backend.Store]. It holds one page of them, of a few
-// megabytes, plus all records whose keys are too long for a name and begin with the same 135
-// bytes.
+// List yields the records under prefix. See [backend.Store]. It keeps in memory one page of
+// records, a few megabytes, and all records whose keys are too long for a name and begin with the
+// same 135 bytes.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		sorted := inOrder{yield: yield}

@@ -38,8 +38,8 @@ var _ backend.Watcher = (*Store)(nil)
 // New returns a store on the API server that cfg names. It sends nothing before it is used, and
 // neither changes nor keeps cfg.
 //
-// A rate limit of cfg applies. Otherwise there is no limit, instead of client-go's of five
-// requests a second: the engine limits its own concurrency, and the server's priority and
+// A rate limit of cfg applies. Without one, there is no limit, unlike in client-go, whose default
+// is five requests a second: the engine limits its own concurrency, and the server's priority and
 // fairness knows its capacity better than a client.
 func New(cfg *rest.Config, o Options) (*Store, error) {
 	o.Namespace = cmp.Or(o.Namespace, "slipway-system")
