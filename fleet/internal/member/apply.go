@@ -38,14 +38,14 @@ func (w *work) applyAll(ctx context.Context) error {
 		if t.want == nil {
 			continue
 		}
-		if t.unread {
+		if t.unread() {
 			w.stumble(t)
 			continue
 		}
 		err := w.applyDefined(ctx, t)
 		switch {
 		case err == nil:
-			w.served = w.served || t.problem == nil && t.heldBack == nil
+			w.served = w.served || t.problem() == nil && t.heldBack() == nil
 		case errors.Is(err, backend.ErrNotFound):
 			w.refused(t, &MissingNamespaceError{fmt.Errorf("%s: namespace %s is missing on the cluster: select it too, or create it there: %v: %w", t.id, t.id.Namespace, err, backend.ErrPermanent)})
 		case errors.Is(err, backend.ErrPermanent):
@@ -54,7 +54,7 @@ func (w *work) applyAll(ctx context.Context) error {
 			if err := w.ofOne(ctx, err); err != nil {
 				return err
 			}
-			w.failed(t, err)
+			w.failed(t, failedCall{err: err})
 			w.stumble(t)
 		}
 	}
@@ -67,7 +67,7 @@ func (w *work) applyDefined(ctx context.Context, t *target) error {
 	if ok, err := w.defined(ctx, t); !ok {
 		return err
 	}
-	if !w.servers.need(t) || t.heldBack != nil || t.ended != "" || t.live != nil && t.asDesired(&w.a) {
+	if !w.servers.need(t) || t.heldBack() != nil || t.ended != "" || t.live != nil && t.asDesired(&w.a) {
 		return w.apply(ctx, t)
 	}
 	before, err := w.servers.waitFor(ctx, t)
@@ -86,7 +86,7 @@ func (w *work) applyDefined(ctx context.Context, t *target) error {
 func (w *work) apply(ctx context.Context, t *target) error {
 	for range rounds {
 		switch {
-		case t.heldBack != nil, t.ended != "":
+		case t.heldBack() != nil, t.ended != "":
 			return t.unmarked
 		case t.live != nil && isTerminating(t.live):
 			w.await(t, fmt.Sprintf("%s is being deleted; it is applied again once it is gone", t.id))
@@ -105,7 +105,7 @@ func (w *work) apply(ctx context.Context, t *target) error {
 		}
 		live, err := w.writeTarget(ctx, t)
 		if err == nil {
-			t.applied, t.before, t.live = true, t.live, live
+			t.fate, t.live = fateApplied{t.live}, live
 			return w.recordBegun(ctx, t, w.openLedgerEntries)
 		}
 		if !errors.Is(err, backend.ErrConflict) {
@@ -157,11 +157,11 @@ func (s *servers) healthBefore(ctx context.Context, phase snapshot.Phase) (*heal
 	}
 	out := &healthOf{}
 	for _, t := range s.targets {
-		if t.want == nil || t.phase >= phase || t.heldBack != nil {
+		if t.want == nil || t.phase >= phase || t.heldBack() != nil {
 			continue
 		}
 		h := health.Status{Message: "it is not applied"}
-		if (t.live != nil || t.ended != "") && t.problem == nil {
+		if (t.live != nil || t.ended != "") && t.problem() == nil {
 			var err error
 			if h, err = s.probe(ctx, t); err != nil {
 				return nil, fmt.Errorf("health of %s: %w", t.id, err)

@@ -243,8 +243,8 @@ func (w *work) reportDrift(ctx context.Context) error {
 		var wanted []*target
 		for _, t := range w.targets {
 			switch {
-			case t.unread:
-				out.Problems = append(out.Problems, guard.Clip(t.failed.Error()))
+			case t.unread():
+				out.Problems = append(out.Problems, guard.Clip(t.failed.err.Error()))
 			case t.want != nil:
 				wanted = append(wanted, t)
 			}

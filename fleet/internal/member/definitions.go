@@ -20,6 +20,15 @@ const (
 	establishPoll = 50 * time.Millisecond
 )
 
+// definitionState is the progress of a CustomResourceDefinition in an update.
+type definitionState int
+
+const (
+	isAwaited  definitionState = iota
+	isServed                   // the definition is established
+	isHopeless                 // the wait for it ended without success
+)
+
 // defines returns the kind that a CustomResourceDefinition defines, and false if obj is not a
 // definition.
 func defines(obj *unstructured.Unstructured) (kind, bool) {
@@ -120,11 +129,14 @@ func (s *servers) hasService(reference any) bool {
 // of the kind. If that is not enough, it records that the update waits for the definition.
 func (w *work) defined(ctx context.Context, t *target) (bool, error) {
 	crd := w.definitions[kind{t.id.Group, t.id.Kind}]
-	if crd == nil || crd.live == nil || crd.served { // a refused definition is a problem already
+	if crd == nil || crd.live == nil || crd.definition == isServed { // a refused definition is a problem already
 		return true, nil
 	}
 	done, why, err := w.m.establish(ctx, crd)
-	if crd.served = done; done || err != nil {
+	if done {
+		crd.definition = isServed
+	}
+	if done || err != nil {
 		return done, err
 	}
 	missing := fmt.Sprintf("%s is not established, which %s needs", crd.id, t.id)
@@ -140,10 +152,11 @@ func (w *work) defined(ctx context.Context, t *target) (bool, error) {
 func (m *memberConn) establish(ctx context.Context, crd *target) (done bool, why string, err error) {
 	for end := time.Now().Add(establishMost); ; {
 		done, why = established(crd.live)
-		if done || why != "" || crd.hopeless {
+		if done || why != "" || crd.definition == isHopeless {
 			return done, why, nil
 		}
-		if crd.hopeless = !time.Now().Before(end); crd.hopeless {
+		if !time.Now().Before(end) {
+			crd.definition = isHopeless
 			return false, "", nil
 		}
 		select {

@@ -25,8 +25,8 @@ func (w *work) hold(ctx context.Context) {
 }
 
 func (w *work) holdBack(ctx context.Context, t *target) {
-	t.heldBack = w.holding(ctx, t)
-	w.holds = w.holds || t.heldBack != nil
+	t.hold(w.holding(ctx, t))
+	w.holds = w.holds || t.heldBack() != nil
 }
 
 // holding returns why an object must not be applied, or nil if it may be.
@@ -58,7 +58,7 @@ func (w *work) hasBeenApplied(ctx context.Context, t *target) (bool, error) {
 	switch {
 	case digestOn(t.live, w.a.Placement) == t.want.Digest:
 		return true, nil
-	case w.ledger.open() || !t.listed || w.ledger.Revision == unknownRevision:
+	case w.ledger.open() || !t.listed() || w.ledger.Revision == unknownRevision:
 		return false, nil
 	case w.ledger.Revision == w.a.Revision:
 		return true, nil
@@ -77,7 +77,7 @@ func (w *work) hasBeenApplied(ctx context.Context, t *target) (bool, error) {
 
 // removalPostponed reports whether the removal of an object is postponed because some object is
 // held.
-func (w *work) removalPostponed(t *target) bool { return w.holds && t.want == nil && t.listed }
+func (w *work) removalPostponed(t *target) bool { return w.holds && t.want == nil && t.listed() }
 
 // keepsOut returns why an object that existed before must not be taken over, or nil if it may be.
 func (w *work) keepsOut(ctx context.Context, t *target) error {
@@ -157,8 +157,8 @@ func (w *work) heldBack() error {
 	}
 	var all []error
 	for _, t := range w.targets {
-		if t.heldBack != nil {
-			all = append(all, t.heldBack)
+		if why := t.heldBack(); why != nil {
+			all = append(all, why)
 		}
 	}
 	return JoinProblems(all)

@@ -23,9 +23,9 @@ func (w *work) openLedgerEntries() []ledgerObject {
 	var out []ledgerObject
 	for _, t := range w.targets {
 		switch {
-		case t.want != nil && !t.unread && (t.heldBack == nil || owned(t, w.a.Placement)):
+		case t.want != nil && !t.unread() && (t.heldBack() == nil || owned(t, w.a.Placement)):
 			out = append(out, w.entryOf(t))
-		case t.listed:
+		case t.listed():
 			out = append(out, t.recorded())
 		}
 	}
@@ -38,7 +38,7 @@ func (w *work) closedLedgerEntries() []ledgerObject {
 	out := make([]ledgerObject, 0, len(w.targets))
 	for _, t := range w.targets {
 		switch {
-		case t.want != nil && (t.heldBack == nil || owned(t, w.a.Placement)):
+		case t.want != nil && (t.heldBack() == nil || owned(t, w.a.Placement)):
 			out = append(out, w.entryOf(t))
 		case t.want == nil && w.removalPostponed(t):
 			out = append(out, t.recorded())
@@ -53,7 +53,7 @@ func (s *session) entryOf(t *target) ledgerObject {
 	o := ledgerObject{ID: t.id, Adopted: t.adopted, UID: uidOf(t.live)}
 	class := once.Lasting
 	switch {
-	case t.ended != "" && t.listed && t.entry.Once == tag:
+	case t.ended != "" && t.listed() && t.entry.Once == tag:
 		return t.recorded()
 	case t.ended != "":
 		o.Once, o.End = tag, t.ended
@@ -105,7 +105,7 @@ func (s *session) recordEnds(ctx context.Context, targets []*target) error {
 
 // endsUnrecorded reports whether an object has ended and the ledger does not say so.
 func (s *session) endsUnrecorded(t *target, o *ledgerObject) bool {
-	if t.want == nil || t.live == nil || t.heldBack != nil || uidOf(t.live) != o.UID {
+	if t.want == nil || t.live == nil || t.heldBack() != nil || uidOf(t.live) != o.UID {
 		return false
 	}
 	now := s.entryOf(t)
@@ -251,7 +251,8 @@ func (w *work) baselineOf(t *target) (baselineObject, bool) {
 	}
 	tag := manifestTag(w.a.secretKey, t.want)
 	known = known && old.Tag == tag
-	if !t.applied && (known || t.heldBack != nil || !w.resumed) {
+	done, isApplied := t.fate.(fateApplied)
+	if !isApplied && (known || t.heldBack() != nil || !w.resumed) {
 		return old, known
 	}
 	// An object that cannot be compared has no baseline.
@@ -259,7 +260,7 @@ func (w *work) baselineOf(t *target) (baselineObject, bool) {
 	if err != nil {
 		return old, false
 	}
-	b := m.BaselineAfter(t.before, t.live, old.baseline())
+	b := m.BaselineAfter(done.before, t.live, old.baseline())
 	if len(t.dropped) > 0 || w.resumed && w.a.Strategy.Type == apply.ClientSide {
 		b = m.Lacking(b, t.live)
 	}
@@ -273,7 +274,7 @@ func (w *work) baselineOf(t *target) (baselineObject, bool) {
 // disown records that the update disowns an object which the ledger has as created. The report
 // names the object once, because the ledger then has it as adopted.
 func (w *work) disown(t *target) {
-	if t.disowned || w.a.Orphan || !t.adopted || !t.listed || t.entry.Adopted || t.entry.UID == "" || t.entry.UID != uidOf(t.live) {
+	if t.disowned || w.a.Orphan || !t.adopted || !t.listed() || t.entry.Adopted || t.entry.UID == "" || t.entry.UID != uidOf(t.live) {
 		return
 	}
 	if w.deletesAll() && w.takenOver(t) {
@@ -337,7 +338,7 @@ func (w *work) readAgain(ctx context.Context, t *target) error {
 	if t.want != nil && t.live == nil {
 		// We wanted to create it, and now it exists. Without our mark it belongs to another writer,
 		// whatever the intent says.
-		t.entry, t.listed = ledgerObject{ID: t.id}, true
+		t.entry, t.in = ledgerObject{ID: t.id}, inObjects
 	}
 	if err := w.readTarget(ctx, t); err != nil {
 		return err

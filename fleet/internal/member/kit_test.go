@@ -20,7 +20,7 @@ const kitPlacement = "web"
 
 // kit is a member, revisions, and updaters that bring the member to the revisions.
 type kit struct {
-	t      *testing.T
+	t      testing.TB
 	member *memory.Cluster
 	sets   map[string]snapshot.Set // by digest
 	revs   map[string]string       // digest by name
@@ -34,7 +34,7 @@ type kit struct {
 //	B  namespace app; app/a changed; app/c
 //	C  namespace app; app/a as in A; default/x, which exists
 //	D  namespace pre, which exists; pre/y; app is gone
-func newKit(t *testing.T) *kit {
+func newKit(t testing.TB) *kit {
 	t.Helper()
 	k := &kit{t: t, member: memory.NewCluster("c1"), sets: map[string]snapshot.Set{}, revs: map[string]string{"": ""}, key: goldenKey}
 	k.exists(namespaceObject("pre"))

@@ -150,7 +150,7 @@ func (l *ledger) rememberEnds(targets []*target, next []ledgerObject) []endedVer
 	}
 	out := slices.Clone(l.Ended)
 	for _, t := range targets {
-		if !t.listed || t.entry.Once == "" || now[objectKey(t.id)] == t.entry.Once {
+		if !t.listed() || t.entry.Once == "" || now[objectKey(t.id)] == t.entry.Once {
 			continue
 		}
 		if v := (endedVersion{t.id, t.entry.Once}); t.entry.endIn(t.live) == once.Succeeded && !l.hasEnded(t.id, v.Tag) {
@@ -182,7 +182,7 @@ func (o *ledgerObject) endIn(live *unstructured.Unstructured) once.End {
 
 // endsNow reports whether a version of an object has ended since the ledger was written.
 func (l *ledger) endsNow(t *target, tag string) bool {
-	if t.live == nil || !t.listed || t.entry.Once != tag || t.entry.UID != uidOf(t.live) {
+	if t.live == nil || !t.listed() || t.entry.Once != tag || t.entry.UID != uidOf(t.live) {
 		return false
 	}
 	end := once.EndOf(t.live)
@@ -196,7 +196,7 @@ func (l *ledger) endOf(t *target, tag string) once.End {
 		return ""
 	case l.hasEnded(t.id, tag):
 		return once.Succeeded
-	case !t.listed || t.entry.Once != tag:
+	case !t.listed() || t.entry.Once != tag:
 		return ""
 	}
 	if end := t.entry.endIn(nil); end == once.Succeeded || t.entry.Expires {

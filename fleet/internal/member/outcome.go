@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -99,9 +98,9 @@ type outcome struct {
 	waiting  string
 }
 
-// failed records the first failure of an object in this update.
-func (o *outcome) failed(t *target, err error) {
-	t.failed = err
+// failed records a failed call of an object in this update.
+func (o *outcome) failed(t *target, call failedCall) {
+	t.failed = call
 	o.stumbled = append(o.stumbled, t)
 }
 
@@ -115,7 +114,7 @@ func (o *outcome) stumble(t *target) {
 		o.refused(t, t.exhausted())
 		return
 	}
-	o.await(t, fmt.Sprintf("%s: %v", t.id, t.failed))
+	o.await(t, fmt.Sprintf("%s: %v", t.id, t.failed.err))
 }
 
 // reckon counts the failed objects at the end of an update, if other objects succeeded. If none
@@ -123,7 +122,7 @@ func (o *outcome) stumble(t *target) {
 func (o *outcome) reckon() error {
 	switch {
 	case len(o.stumbled) > 0 && !o.served:
-		return o.stumbled[0].failed
+		return o.stumbled[0].failed.err
 	default:
 		o.tries.note(o.of, o.stumbled)
 		return nil
@@ -137,7 +136,7 @@ func (o *outcome) notRestored() error {
 	case !o.of.keeps:
 		return nil
 	case len(o.stumbled) > 0:
-		return o.stumbled[0].failed
+		return o.stumbled[0].failed.err
 	case o.waiting != "":
 		return errors.New(o.waiting)
 	}
@@ -150,20 +149,3 @@ type MissingNamespaceError struct{ error }
 
 // Unwrap returns the wrapped error.
 func (e *MissingNamespaceError) Unwrap() error { return e.error }
-
-// refused records why an object could not be applied.
-func (o *outcome) refused(t *target, err error) {
-	t.problem = err
-	o.problems = append(o.problems, err)
-}
-
-// await records what an object waits for before it can be applied.
-func (o *outcome) await(t *target, what string) {
-	t.problem = errors.New(what)
-	o.waiting = what
-}
-
-// exhausted returns the error of an object that failed too often.
-func (t *target) exhausted() error {
-	return fmt.Errorf("%s: it failed in %d updates while other objects succeeded: %v: %w", t.id, triesMost, t.failed, backend.ErrPermanent)
-}

@@ -74,7 +74,7 @@ func (p *preview) addApplied(ctx context.Context, t *target) {
 	if err == nil && !r.Drifted() {
 		return
 	}
-	for _, problem := range []error{err, t.refusal(&p.a), t.heldBack} {
+	for _, problem := range []error{err, t.refusal(&p.a), t.heldBack()} {
 		if problem != nil {
 			p.out.Problems = append(p.out.Problems, guard.Clip(problem.Error()))
 		}
@@ -88,7 +88,7 @@ func (p *preview) addApplied(ctx context.Context, t *target) {
 // not change it.
 func (p *preview) applyReason(t *target) drift.Reason {
 	switch {
-	case t.heldBack != nil || p.a.Strategy.ReportsOnly():
+	case t.heldBack() != nil || p.a.Strategy.ReportsOnly():
 		return reasonFor(p.a.Strategy, t, p.a.Placement)
 	case t.refusal(&p.a) != nil:
 		return drift.FailedToTakeOver
@@ -100,7 +100,7 @@ func (p *preview) applyReason(t *target) drift.Reason {
 
 // addPruned adds an undesired object that exists.
 func (p *preview) addPruned(ctx context.Context, t *target) {
-	if t.live == nil || isTerminating(t.live) || t.doubted && !carries(t.live, p.a.Placement) {
+	if t.live == nil || isTerminating(t.live) || t.doubted() && !carries(t.live, p.a.Placement) {
 		return
 	}
 	if p.removalPostponed(t) || p.a.Strategy.ReportsOnly() {

@@ -53,7 +53,7 @@ func (w *work) pruneAll(ctx context.Context) error {
 // deleteOrRelease deletes or releases one object. It reports whether the object still exists,
 // because the deletion takes time, fails or is refused.
 func (w *work) deleteOrRelease(ctx context.Context, t *target) (bool, error) {
-	if !t.unread {
+	if !t.unread() {
 		err := w.prune(ctx, t)
 		switch {
 		case err == nil:
@@ -65,7 +65,7 @@ func (w *work) deleteOrRelease(ctx context.Context, t *target) (bool, error) {
 		if err := w.ofOne(ctx, err); err != nil {
 			return true, err
 		}
-		w.failed(t, err)
+		w.failed(t, failedCall{err: err})
 	}
 	w.stumble(t)
 	return true, nil
@@ -80,7 +80,7 @@ func (w *work) prune(ctx context.Context, t *target) error {
 		}
 	}
 	for range rounds {
-		if t.live == nil || isTerminating(t.live) || t.doubted && !carries(t.live, w.a.Placement) {
+		if t.live == nil || isTerminating(t.live) || t.doubted() && !carries(t.live, w.a.Placement) {
 			return nil
 		}
 		err := w.giveUp(ctx, t)
@@ -153,7 +153,7 @@ func (s *session) releaseReason(ctx context.Context, t *target) (reason string, 
 // takenOver reports whether the ledger and the object both say that the placement took the object
 // over. It is false for an object in a reserved namespace.
 func (s *session) takenOver(t *target) bool {
-	return t.listed && carries(t.live, s.a.Placement) && !s.u.rules.Reserves(t.id)
+	return t.listed() && carries(t.live, s.a.Placement) && !s.u.rules.Reserves(t.id)
 }
 
 func ownerOf(obj *unstructured.Unstructured) string {
@@ -164,7 +164,7 @@ func ownerOf(obj *unstructured.Unstructured) string {
 // releaseFor releases an object and records the reason for the report.
 func (w *work) releaseFor(ctx context.Context, t *target, reason string) error {
 	err := w.release(ctx, t)
-	if err == nil && t.listed && !t.disowned {
+	if err == nil && t.listed() && !t.disowned {
 		w.released = append(w.released, releasedObject{t.id, reason})
 	}
 	return err

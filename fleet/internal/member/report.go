@@ -71,7 +71,8 @@ func take(r *backend.Proof, t *target, h health.Status, ofCheck bool) {
 		}
 		return
 	}
-	t.illness = illness(t, h)
+	why := illness(t, h)
+	t.suffer(fateUnhealthy{why})
 	switch {
 	case h.Failed && !r.Failed:
 		r.Failed, r.Healthy = true, false
@@ -80,7 +81,7 @@ func take(r *backend.Proof, t *target, h health.Status, ofCheck bool) {
 	default:
 		return
 	}
-	r.Message = t.illness
+	r.Message = why
 }
 
 // illness describes why an object is not healthy.
@@ -143,15 +144,16 @@ func (w *work) failure(t *target, applied bool) (apply.FailingObject, bool) {
 	bad := func(reason apply.FailingReason, message string) (apply.FailingObject, bool) {
 		return apply.FailingObject{ID: t.id, Reason: reason, Generation: generation, Message: guard.Clip(message)}, true
 	}
+	problem, held := t.problem(), t.heldBack()
 	switch {
-	case errors.Is(t.problem, backend.ErrNoSuchKind):
-		return bad(apply.NoSuchKind, t.problem.Error())
-	case t.problem != nil:
-		return bad(apply.NotApplied, t.problem.Error())
-	case t.heldBack != nil && owned(t, w.a.Placement):
-		return bad(apply.HeldDrifted, t.heldBack.Error())
-	case t.heldBack != nil:
-		return bad(apply.HeldForeign, t.heldBack.Error())
+	case errors.Is(problem, backend.ErrNoSuchKind):
+		return bad(apply.NoSuchKind, problem.Error())
+	case problem != nil:
+		return bad(apply.NotApplied, problem.Error())
+	case held != nil && owned(t, w.a.Placement):
+		return bad(apply.HeldDrifted, held.Error())
+	case held != nil:
+		return bad(apply.HeldForeign, held.Error())
 	}
 	if err := t.refusal(&w.a); err != nil {
 		return bad(apply.HeldForeign, err.Error())
@@ -162,5 +164,8 @@ func (w *work) failure(t *target, applied bool) (apply.FailingObject, bool) {
 	if stale := t.stale(w.a.Placement); stale != "" {
 		return bad(apply.NotApplied, stale)
 	}
-	return apply.FailingObject{ID: t.id, Reason: apply.NotHealthy, Generation: generation, Message: t.illness}, t.illness != ""
+	if sick, ok := t.fate.(fateUnhealthy); ok {
+		return apply.FailingObject{ID: t.id, Reason: apply.NotHealthy, Generation: generation, Message: sick.why}, true
+	}
+	return apply.FailingObject{}, false
 }

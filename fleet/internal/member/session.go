@@ -150,7 +150,7 @@ func (s *session) ofOne(ctx context.Context, err error) error {
 // marked by a newer leader.
 func (s *session) readTarget(ctx context.Context, t *target) error {
 	live, err := s.m.get(ctx, t.id)
-	if err != nil && (!errors.Is(err, backend.ErrPermanent) || t.want == nil || t.listed) {
+	if err != nil && (!errors.Is(err, backend.ErrPermanent) || t.want == nil || t.listed()) {
 		return err
 	}
 	// A kind that the member does not know yet may arrive with the revision. If the object exists
@@ -185,10 +185,10 @@ func (s *session) adopts(t *target) bool {
 		return false
 	case !created(t.live, s.a.Placement) || s.u.rules.Reserves(t.id):
 		return true
-	case t.doubted:
+	case t.doubted():
 		return false
 	}
-	return !t.listed || t.entry.Adopted
+	return !t.listed() || t.entry.Adopted
 }
 
 // checkFence returns an error if the object has the mark of a newer leader, which is about to write
@@ -220,7 +220,7 @@ func (s *session) mine() mark { return mark{s.a.Epoch, s.generation, s.ledger.ui
 // If the object is desired and exists, that creation is refused. If it is desired and missing, the
 // creation may land until it exists. An older leader with the same target creates no other objects.
 func (s *session) mayComeLate(t *target) bool {
-	if !s.takeover || s.ledger.Target == "" || !t.listed || t.entry.Adopted {
+	if !s.takeover || s.ledger.Target == "" || !t.listed() || t.entry.Adopted {
 		return false
 	}
 	if t.want != nil {
@@ -236,7 +236,7 @@ func (s *session) exposed(t *target) bool {
 	switch {
 	case t.live == nil || isTerminating(t.live):
 		return false
-	case !t.listed && (!t.doubted || !carries(t.live, s.a.Placement)):
+	case !t.listed() && (!t.doubted() || !carries(t.live, s.a.Placement)):
 		return false
 	}
 	return markOn(t.live, s.a.Placement) != s.mine()

@@ -32,23 +32,23 @@ func (w *work) markAll(ctx context.Context) error {
 		switch err := w.markOrFail(ctx, t); {
 		case err != nil:
 			return err
-		case t.failed == nil:
+		case t.failed.err == nil:
 			w.served = w.served || t.live != nil && markOn(t.live, w.a.Placement) == w.mine()
 		case w.hopeless(t):
 			t.unmarked = fmt.Errorf("its mark was refused: %w", t.exhausted())
-		case t.listed || t.doubted:
+		case t.listed() || t.doubted():
 			wait = true
 		}
 	}
 	if !wait {
 		return nil
 	}
-	return cmp.Or(w.reckon(), w.stumbled[0].failed)
+	return cmp.Or(w.reckon(), w.stumbled[0].failed.err)
 }
 
 // markOrFail marks one object. It returns only errors that concern other objects, too.
 func (w *work) markOrFail(ctx context.Context, t *target) error {
-	if t.unread {
+	if t.unread() {
 		return nil
 	}
 	err := w.mark(ctx, t)
@@ -62,7 +62,7 @@ func (w *work) markOrFail(ctx context.Context, t *target) error {
 	if err := w.ofOne(ctx, err); err != nil {
 		return err
 	}
-	w.failed(t, err)
+	w.failed(t, failedCall{err: err})
 	return nil
 }
 

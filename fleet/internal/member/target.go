@@ -22,42 +22,44 @@ type target struct {
 	phase snapshot.Phase
 	// want is the desired object; nil for an object that must be removed.
 	want *revisionItem
-	// entry is the object's entry in the ledger; listed reports that it is in Objects, doubted that it
-	// is only in Doubtful.
-	entry           ledgerObject
-	listed, doubted bool
+	// entry is the object's entry in the list of the ledger that has it.
+	entry ledgerObject
+	in    ledgerList
 
 	// live is the object on the member; nil if it does not exist.
 	live *unstructured.Unstructured
 	// ended is how the object ended, if it did its work once and is gone. Then it must not be applied
 	// again.
 	ended once.End
-	// adopted is decided from entry and live. heldBack is why the strategy forbids to apply the
-	// object. disowned reports that the ledger had the object as created, and that it is no longer
-	// proven.
-	adopted  bool
-	disowned bool
-	heldBack error
-	// failed is the error of a call that concerns only this object. unread reports that the failed
-	// call was the read, so that live is unknown.
-	failed error
-	unread bool
-	// problem is why the object could not be applied. illness describes its health; "" if it is
-	// healthy or was not probed.
-	problem error
-	illness string
-	// served reports that a definition is established, hopeless that the wait for it ended without
-	// success.
-	served, hopeless bool
+	// adopted is decided from entry and live. disowned reports that the ledger had the object as
+	// created, and that it is no longer proven.
+	adopted, disowned bool
+	// failed is the last call that failed for this object only.
+	failed failedCall
 	// unmarked is why the member does not have the mark of the takeover on the object.
 	unmarked error
-	// applied reports that this update applied the object. before is its previous state; nil if it was
-	// created.
-	applied bool
-	before  *unstructured.Unstructured
+	// fate is what the update did to the object.
+	fate fate
 	// dropped are the paths of the parts that were dropped from the object, see package lenient.
 	dropped []string
+	// definition is the progress of a CustomResourceDefinition.
+	definition definitionState
 }
+
+// ledgerList is the list of a ledger that has an object.
+type ledgerList int
+
+const (
+	inNoList ledgerList = iota
+	inObjects
+	inSuspects // and not in Objects
+)
+
+// listed reports whether the ledger has the object in Objects.
+func (t *target) listed() bool { return t.in == inObjects }
+
+// doubted reports whether the ledger has the object in Suspects only.
+func (t *target) doubted() bool { return t.in == inSuspects }
 
 // kind is the kind that a CustomResourceDefinition defines, in all its versions.
 type kind struct{ group, kind string }
@@ -82,11 +84,11 @@ func targetsOf(rev *Revision, l *ledger) []*target {
 	}
 	for _, o := range l.Objects {
 		t := add(o.ID)
-		t.entry, t.listed = o, true
+		t.entry, t.in = o, inObjects
 	}
 	for _, o := range l.Suspects {
-		if t := add(o.ID); !t.listed {
-			t.entry, t.doubted = o, true
+		if t := add(o.ID); !t.listed() {
+			t.entry, t.in = o, inSuspects
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *target) int { return cmp.Or(cmp.Compare(a.phase, b.phase), a.id.Compare(b.id)) })
@@ -122,7 +124,7 @@ func owned(t *target, placement string) bool {
 	if t.live == nil {
 		return false
 	}
-	return carries(t.live, placement) || t.listed && t.entry.UID != "" && t.entry.UID == uidOf(t.live)
+	return carries(t.live, placement) || t.listed() && t.entry.UID != "" && t.entry.UID == uidOf(t.live)
 }
 
 // precondition returns the precondition that an object is unchanged since it was read.
@@ -154,8 +156,8 @@ func (t *target) refusal(a *Assignment) error {
 func (t *target) settled(a *Assignment) bool {
 	switch {
 	case t.want != nil:
-		return t.listed && (t.ended != "" || t.live != nil && t.asDesired(a))
-	case t.listed:
+		return t.listed() && (t.ended != "" || t.live != nil && t.asDesired(a))
+	case t.listed():
 		return false
 	case t.live == nil || !carries(t.live, a.Placement):
 		return true
@@ -249,8 +251,8 @@ var blockingConditions = []string{ //nolint:gochecknoglobals // a constant table
 // all objects.
 func unread(targets []*target) error {
 	for _, t := range targets {
-		if t.unread {
-			return t.failed
+		if t.unread() {
+			return t.failed.err
 		}
 	}
 	return nil

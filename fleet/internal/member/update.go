@@ -35,7 +35,7 @@ func (u *Applier) Update(ctx context.Context, a Assignment) (backend.Proof, erro
 	}
 	r, err := w.report(ctx)
 	r.Released, r.Altered = w.releasedText(), alteredOf(w.targets)
-	if a.Stalled != nil && slices.ContainsFunc(w.stumbled, func(t *target) bool { return errors.Is(t.failed, context.DeadlineExceeded) }) {
+	if a.Stalled != nil && slices.ContainsFunc(w.stumbled, func(t *target) bool { return errors.Is(t.failed.err, context.DeadlineExceeded) }) {
 		a.Stalled()
 	}
 	return r, err
@@ -270,7 +270,7 @@ func (w *work) done() bool {
 		return false
 	}
 	for _, t := range w.targets {
-		if !t.unread && t.heldBack == nil && !w.removalPostponed(t) && !t.settled(&w.a) {
+		if !t.unread() && t.heldBack() == nil && !w.removalPostponed(t) && !t.settled(&w.a) {
 			return false
 		}
 	}
@@ -304,20 +304,21 @@ func (w *work) fence(ctx context.Context) error {
 // the refusals, or else the first error.
 func (w *work) outstanding() error {
 	for _, t := range w.targets {
-		w.served = w.served || t.failed == nil
+		w.served = w.served || t.failed.err == nil
 	}
 	refused := w.rev.unplacedProblems()
 	for _, t := range w.stumbled {
 		if w.hopeless(t) {
-			t.problem = t.exhausted()
-			refused = append(refused, t.problem)
+			err := t.exhausted()
+			t.suffer(fateRefused{err})
+			refused = append(refused, err)
 		}
 	}
 	if err := w.reckon(); err != nil {
 		return err
 	}
 	if len(refused) == 0 && len(w.stumbled) > 0 {
-		return w.stumbled[0].failed
+		return w.stumbled[0].failed.err
 	}
 	return JoinProblems(refused)
 }

@@ -47,8 +47,7 @@ func (w *work) readAll(ctx context.Context, targets []*target) error {
 			if err := w.ofOne(ctx, err); err != nil {
 				return err
 			}
-			t.unread = true
-			w.failed(t, err)
+			w.failed(t, failedCall{err, true})
 		}
 	}
 	return JoinProblems(refused)
