@@ -15,13 +15,8 @@ import (
 var exceptions = []exception{
 	{"stages/step", cycle, 11, undivided},
 	{"stages/step", methods + "draft", 50, undivided},
-	{"fleet/internal/member", cycle, 11, undivided},
-	{"fleet/internal/member", methods + "work", 50, undivided},
-	{"fleet/internal/member", hidden + "target", 21, undivided},
 	{"fleet/internal/state", methods + "State", 50, undivided},
 	{"hub", hidden + "Hub", 16, undivided},
-	{"hub/internal/status", methods + "runBuilder", 45, undivided},
-	{"hub/internal/status", methods + "placementBuilder", 41, undivided},
 	{"hub/internal/placements", methods + "Reconciler", 49, undivided},
 	{"backend/bolt", hidden + "Store", 21, undivided},
 	{"drift/internal/compare", hidden + "walker", 19, undivided},

@@ -9,12 +9,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
-	"github.com/slipway-dev/slipway/fleet/internal/lenient"
-	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -119,120 +116,6 @@ func (w *work) apply(ctx context.Context, t *target) error {
 	return w.busy(t)
 }
 
-// servers decides which objects of an update wait for a server. An admission object whose server is
-// still starting refuses other objects, and an object of a served kind is refused itself. Such
-// objects wait until all objects of earlier phases are healthy, not only the server, because an
-// admission object does not name the objects of its server.
-type servers struct {
-	targets     []*target
-	definitions map[kind]*target
-	apis        []*target // the APIServices
-	probe       func(context.Context, *target) (health.Status, error)
-	// earlier is the health of the objects before a phase, recorded once objects of the phase wait.
-	earlier map[snapshot.Phase]*healthOf
-}
-
-// healthOf is the health of the objects that are applied before a phase.
-type healthOf struct {
-	sick   []*target // not healthy, or not applied
-	failed bool      // waiting will not make one of them healthy
-	why    string    // the first that failed, or else the first of sick
-}
-
-// waitFor returns the health that an object which needs a server waits for, or nil if it need not
-// wait.
-func (s *servers) waitFor(ctx context.Context, t *target) (*healthOf, error) {
-	before, err := s.healthBefore(ctx, t.phase)
-	if err != nil || len(before.sick) == 0 || blocks(t.live, before.sick) {
-		return nil, err
-	}
-	return before, nil
-}
-
-// healthBefore returns the health of the objects that are applied before a phase. It is probed once
-// per update.
-func (s *servers) healthBefore(ctx context.Context, phase snapshot.Phase) (*healthOf, error) {
-	if known := s.earlier[phase]; known != nil {
-		return known, nil
-	}
-	out := &healthOf{}
-	for _, t := range s.targets {
-		if t.want == nil || t.phase >= phase || t.heldBack() != nil {
-			continue
-		}
-		h := health.Status{Message: "it is not applied"}
-		if (t.live != nil || t.ended != "") && t.problem() == nil {
-			var err error
-			if h, err = s.probe(ctx, t); err != nil {
-				return nil, fmt.Errorf("health of %s: %w", t.id, err)
-			}
-		}
-		if h.Healthy && !h.Failed {
-			continue
-		}
-		if out.why == "" || h.Failed && !out.failed {
-			out.why = illness(t, h)
-		}
-		out.sick, out.failed = append(out.sick, t), out.failed || h.Failed
-	}
-	s.earlier[phase] = out
-	return out, nil
-}
-
-// unblock deletes or releases undesired admission objects if other objects wait for a server that
-// these admission objects keep from starting. Otherwise admission objects are removed only after
-// all desired objects are there.
-func (w *work) unblock(ctx context.Context) error {
-	if w.servers == nil || w.servers.earlier[snapshot.Admission] == nil {
-		return nil
-	}
-	before := w.servers.earlier[snapshot.Admission]
-	for _, t := range w.targets {
-		if t.want != nil || t.phase != snapshot.Admission || w.removalPostponed(t) || !blocks(t.live, before.sick) {
-			continue
-		}
-		if _, err := w.deleteOrRelease(ctx, t); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// blocks reports whether a condition of an object in sick says that the admission object live,
-// which may be nil, refused a request. For example, the ReplicaFailure condition of a Deployment
-// quotes the API server's error, which contains the name.
-func blocks(live *unstructured.Unstructured, sick []*target) bool {
-	if live == nil {
-		return false
-	}
-	var marks []string
-	switch live.GetKind() {
-	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
-		marks = []string{"Policy '" + live.GetName() + "'"}
-	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
-		marks = []string{"binding '" + live.GetName() + "'"}
-	}
-	hooks, _ := live.Object["webhooks"].([]any)
-	for _, h := range hooks {
-		h, _ := h.(map[string]any)
-		if name, _ := h["name"].(string); name != "" {
-			marks = append(marks, fmt.Sprintf("webhook %q", name))
-		}
-	}
-	for _, t := range sick {
-		if t.live == nil {
-			continue
-		}
-		for _, c := range conditionsOf(t.live) {
-			message, _ := c["message"].(string)
-			if slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(message, mark) }) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // writeTarget applies an object as the strategy demands.
 func (s *session) writeTarget(ctx context.Context, t *target) (live *unstructured.Unstructured, err error) {
 	o := s.applyOptions(t)
@@ -240,17 +123,6 @@ func (s *session) writeTarget(ctx context.Context, t *target) (live *unstructure
 		return s.write(ctx, obj, o)
 	})
 	return live, err
-}
-
-// applyAs applies an object, for real or as a dry run, through write. With apply.ClientSide it
-// drops the parts that kubectl accepts and the API server refuses, and returns their paths, see
-// package lenient.
-func applyAs(s *apply.Strategy, obj *unstructured.Unstructured, write func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (live *unstructured.Unstructured, dropped []string, err error) {
-	if s.Type != apply.ClientSide {
-		live, err = write(obj)
-		return live, nil, err
-	}
-	return lenient.Apply(obj, write)
 }
 
 // alteredOf returns a text for people about the objects that were applied without some of their

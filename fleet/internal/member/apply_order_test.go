@@ -203,6 +203,22 @@ func TestADefinitionThatIsNotEstablished(t *testing.T) {
 	}
 }
 
+// TestADefinitionIsWaitedForOnce checks that several objects of a kind wait together: an update
+// waits for a definition once.
+func TestADefinitionIsWaitedForOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newOperatorKit(t, notEstablished)
+		k.revision("O", append(operator(), bare("example.com/v1", "Widget", "app", "large"))...)
+		from := time.Now()
+		if r := k.place("O", 1, "r1"); r.Applied {
+			t.Errorf("report %+v", r)
+		}
+		if took := time.Since(from); took > establishMost+time.Second {
+			t.Errorf("the update took %s, want the wait for one definition, %s", took, establishMost)
+		}
+	})
+}
+
 // TestADefinitionThatIsRefused checks that a definition that the member refuses is a problem with
 // its name and kind. Objects that do not need it are applied. A webhook may need anything.
 func TestADefinitionThatIsRefused(t *testing.T) {

@@ -153,6 +153,26 @@ func add(c *drift.ClusterReport, o drift.ObjectReport) {
 	c.Total++
 }
 
+// Summary names the first differences of a report, without their values.
+func Summary(r *drift.Report) string {
+	if len(r.Differences) == 0 {
+		return string(r.State)
+	}
+	first := &r.Differences[0]
+	text := fmt.Sprintf("%s (%s)", guard.Clip(pathOf(first)), first.Class)
+	if more := r.Total - 1; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
+func pathOf(d *drift.Difference) string {
+	if d.Path == "" {
+		return "all of it"
+	}
+	return d.Path
+}
+
 // takesOver returns WhenToTakeOver with its default.
 func takesOver(s *apply.Strategy) apply.WhenToTakeOver {
 	return cmp.Or(s.WhenToTakeOver, apply.TakeOverAlways)

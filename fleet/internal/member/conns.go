@@ -12,8 +12,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/lenient"
 	"github.com/slipway-dev/slipway/internal/flight"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -345,3 +347,14 @@ const (
 	ReachFirst = 200 * time.Millisecond
 	ReachMost  = 5 * time.Second
 )
+
+// applyAs applies an object, for real or as a dry run, through write. With apply.ClientSide it
+// drops the parts that kubectl accepts and the API server refuses, and returns their paths, see
+// package lenient.
+func applyAs(s *apply.Strategy, obj *unstructured.Unstructured, write func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (live *unstructured.Unstructured, dropped []string, err error) {
+	if s.Type != apply.ClientSide {
+		live, err = write(obj)
+		return live, nil, err
+	}
+	return lenient.Apply(obj, write)
+}

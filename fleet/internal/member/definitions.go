@@ -3,7 +3,6 @@ package member
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,15 +17,6 @@ import (
 const (
 	establishMost = 5 * time.Second
 	establishPoll = 50 * time.Millisecond
-)
-
-// definitionState is the progress of a CustomResourceDefinition in an update.
-type definitionState int
-
-const (
-	isAwaited  definitionState = iota
-	isServed                   // the definition is established
-	isHopeless                 // the wait for it ended without success
 )
 
 // defines returns the kind that a CustomResourceDefinition defines, and false if obj is not a
@@ -65,64 +55,6 @@ func established(crd *unstructured.Unstructured) (done bool, why string) {
 		}
 	}
 	return false, why
-}
-
-// conditionsOf returns the entries of status.conditions that are maps.
-func conditionsOf(obj *unstructured.Unstructured) (out []map[string]any) {
-	field, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
-	conditions, _ := field.([]any)
-	for _, c := range conditions {
-		if m, ok := c.(map[string]any); ok {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-// need reports whether a server judges or serves an object. A server judges every admission object.
-// It serves an object if a Service of the revision backs the APIService of its kind, or converts
-// its version.
-func (s *servers) need(t *target) bool {
-	if t.phase == snapshot.Admission {
-		return true
-	}
-	if crd := s.definitions[kind{t.id.Group, t.id.Kind}]; crd != nil && s.isConverted(crd.want.obj, t.id.Version) {
-		return true
-	}
-	return slices.ContainsFunc(s.apis, func(api *target) bool {
-		spec, _ := api.want.obj.Object["spec"].(map[string]any)
-		return spec["group"] == t.id.Group && spec["version"] == t.id.Version && s.hasService(spec["service"])
-	})
-}
-
-// apiServicesOf returns the desired APIServices.
-func apiServicesOf(targets []*target) (out []*target) {
-	for _, t := range targets {
-		if t.want != nil && t.id.Group == "apiregistration.k8s.io" && t.id.Kind == "APIService" {
-			out = append(out, t)
-		}
-	}
-	return out
-}
-
-// isConverted reports whether a version of a definition is not the stored version, and a Service of
-// the revision converts it.
-func (s *servers) isConverted(crd *unstructured.Unstructured, version string) bool {
-	spec, _ := crd.Object["spec"].(map[string]any)
-	service, _, _ := unstructured.NestedFieldNoCopy(spec, "conversion", "webhook", "clientConfig", "service")
-	versions, _ := spec["versions"].([]any)
-	return s.hasService(service) && !slices.ContainsFunc(versions, func(v any) bool {
-		m, _ := v.(map[string]any)
-		return m["name"] == version && m["storage"] == true
-	})
-}
-
-// hasService reports whether a reference names a Service of the revision.
-func (s *servers) hasService(reference any) bool {
-	to, _ := reference.(map[string]any)
-	return to != nil && slices.ContainsFunc(s.targets, func(t *target) bool {
-		return t.want != nil && t.id.Group == "" && t.id.Kind == "Service" && to["namespace"] == t.id.Namespace && to["name"] == t.id.Name
-	})
 }
 
 // defined waits briefly until the kind of an object is established, if the update has a definition

@@ -19,9 +19,10 @@
 // # Files
 //
 // Files build on one another: the data on a member (annotations, ledger, baseline, revision), the
-// access to it (conns, cache, ledger_io), one object of an update (target, comparer), the update
-// itself (session, outcome, work), its steps (holdback, intent, takeover, definitions, apply,
-// prune, ledger_delete), and the calls that the engine makes (update, report, compare, preview).
+// access to it (conns, ledger_io), one object of an update (target, fate, comparer), the update
+// itself (session, release, policy, servers, outcome, work), its steps (intent, takeover,
+// definitions, apply, prune, ledger_delete), and the calls that the engine makes (update, report,
+// compare, preview).
 //
 // # Concurrency
 //

@@ -1,29 +1,29 @@
 package member
 
 import (
-	"errors"
-	"fmt"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/health"
 )
 
 // fate is what an update did to an object, or why it did nothing. It is nil until the update has
 // done something, and if there is nothing to do. An object has one fate at a time:
 //
-//	fate           servers that are waited for   ledger                            baseline      failing objects
-//	nil            probed                        an entry                          the previous  if it is missing or was changed
-//	fateHeld       not waited for                an entry if owned, no end;        the previous  HeldDrifted, HeldForeign
-//	                                             removals are postponed
-//	fateWaits      not healthy                   the intent stays open                           NotApplied
-//	fateRefused    not healthy                   the intent stays open                           NotApplied, NoSuchKind
-//	fateApplied    probed                        an entry                          a new one     if it was changed since
-//	fateUnhealthy  asked before                  an entry                          the previous  NotHealthy
+//	fate           proof of the cluster    ledger                  baseline      failing objects
+//	nil            by its health           an entry                the previous  if it is missing or changed
+//	fateHeld       an error, at the end    an entry if it is owned the previous  HeldDrifted, HeldForeign
+//	fateWaits      not applied yet         the intent stays open                 NotApplied
+//	fateRefused    an error, at the end    the intent stays open                 NotApplied, NoSuchKind
+//	fateApplied    by its health           an entry                a new one     if it is missing or changed
+//	fateUnhealthy  not healthy, or failed  an entry                the previous  NotHealthy
 //
-// The previous baseline is also replaced if the update resumes another one, see work.baselineOf.
-// Drift reports compare an object whatever its fate is; a preview also names why it is held back.
-// The fate does not say what was read of the object: see target.live, target.ended and
+// While an object is held back, removals are postponed. If an object waits for a server, see
+// servers, then an object that is held back is not waited for, and an object that waits or was
+// refused counts as not healthy. The previous baseline is also replaced if the update resumes
+// another one, see work.baselineOf. Drift reports compare an object whatever its fate is.
+//
+// The fate does not say what was read of an object: see target.live, target.ended and
 // target.failed.
 type fate interface{ isFate() }
 
@@ -103,19 +103,10 @@ type failedCall struct {
 // unread reports whether an object could not be read.
 func (t *target) unread() bool { return t.failed.read }
 
-// exhausted returns the error of an object that failed too often.
-func (t *target) exhausted() error {
-	return fmt.Errorf("%s: it failed in %d updates while other objects succeeded: %v: %w", t.id, triesMost, t.failed.err, backend.ErrPermanent)
-}
-
-// refused records why an object could not be applied.
-func (o *outcome) refused(t *target, err error) {
-	t.suffer(fateRefused{err})
-	o.problems = append(o.problems, err)
-}
-
-// await records what an object waits for before it can be applied.
-func (o *outcome) await(t *target, what string) {
-	t.suffer(fateWaits{errors.New(what)})
-	o.waiting = what
+// illness describes why an object is not healthy.
+func illness(t *target, h health.Status) string {
+	if h.Message == "" {
+		return t.id.String() + " is not healthy"
+	}
+	return t.id.String() + ": " + guard.Clip(h.Message)
 }

@@ -5,16 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/apply"
-	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/once"
-	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // openLedgerEntries returns the objects of the open ledger: the desired objects, and the objects
@@ -114,10 +109,10 @@ func (s *session) endsUnrecorded(t *target, o *ledgerObject) bool {
 
 // suspects returns the suspect objects of the next intent: the previous ones, and in a takeover
 // the objects that the older leader may still create.
-func (w *work) suspects() []ledgerObject {
-	out := slices.Clone(w.ledger.Suspects)
-	for _, t := range w.targets {
-		if w.mayComeLate(t) {
+func (s *session) suspects(targets []*target) []ledgerObject {
+	out := slices.Clone(s.ledger.Suspects)
+	for _, t := range targets {
+		if s.mayComeLate(t) {
 			out = addSuspect(out, ledgerObject{ID: t.id})
 		}
 	}
@@ -126,15 +121,15 @@ func (w *work) suspects() []ledgerObject {
 
 // leftovers returns the suspect objects of the closed ledger: objects that an older leader may
 // still create, and deleted objects that are not gone yet.
-func (w *work) leftovers() []ledgerObject {
+func (s *session) leftovers(targets []*target) []ledgerObject {
 	var out []ledgerObject
-	for _, o := range w.ledger.Suspects {
+	for _, o := range s.ledger.Suspects {
 		if o.UID == "" {
 			out = append(out, o)
 		}
 	}
-	for _, t := range w.targets {
-		if t.want == nil && t.lingers(w.a.Placement) {
+	for _, t := range targets {
+		if t.want == nil && t.lingers(s.a.Placement) {
 			out = addSuspect(out, ledgerObject{ID: t.id, UID: uidOf(t.live)})
 		}
 	}
@@ -163,7 +158,7 @@ func (w *work) intend(ctx context.Context) error {
 	next := &ledger{
 		Format: ledgerFormat, Placement: w.a.Placement, Run: w.a.Run, RunUID: w.a.RunUID, Attempt: w.a.Attempt,
 		Epoch: w.a.Epoch, Phase: ledgerApplying, Target: w.a.Revision, Generation: w.generation,
-		Objects: w.openLedgerEntries(), Suspects: w.suspects(), Keeping: w.a.keeps,
+		Objects: w.openLedgerEntries(), Suspects: w.suspects(w.targets), Keeping: w.a.keeps,
 	}
 	next.Ended = w.ledger.rememberEnds(w.targets, next.Objects)
 	if err := next.fits(w.a.secretKey, endings(w.targets)); err != nil {
@@ -204,7 +199,7 @@ func (w *work) closeIntent(ctx context.Context) error {
 	if w.a.Revision == "" {
 		next.Phase = ledgerRemoved
 	}
-	next.Objects, next.Suspects, next.Keeping = w.closedLedgerEntries(), w.leftovers(), false
+	next.Objects, next.Suspects, next.Keeping = w.closedLedgerEntries(), w.leftovers(w.targets), false
 	if w.rev != nil {
 		w.ledger.setBaseline(w.takeBaselines())
 	}
@@ -282,51 +277,6 @@ func (w *work) disown(t *target) {
 	}
 	t.disowned = true
 	w.released = append(w.released, releasedObject{t.id, w.unproven()})
-}
-
-// deletesAll reports whether the delete policy deletes adopted objects like created ones.
-func (s *session) deletesAll() bool {
-	return s.a.DeletePolicy == placement.DeleteAll || s.a.DeletePolicy == placement.Abandon
-}
-
-// unproven returns the reason for not deleting an object if only the ledger says that the placement
-// owns it.
-func (s *session) unproven() string {
-	return fmt.Sprintf("not now or later, because annotation %s does not say that the placement created it, or its namespace is reserved",
-		digestMark+s.a.Placement)
-}
-
-// releasedObject is an object that is left on the cluster, with the reason.
-type releasedObject struct {
-	id     snapshot.ID
-	reason string
-}
-
-// releasedText returns a text for people about the objects that are left on the cluster, with
-// reasons; "" if there are none.
-func (w *work) releasedText() string {
-	const most = 3
-	var reasons []string
-	names := map[string][]string{}
-	for _, o := range w.released {
-		if names[o.reason] == nil {
-			reasons = append(reasons, o.reason)
-		}
-		names[o.reason] = append(names[o.reason], guard.Clip(o.id.String()))
-	}
-	var texts []string
-	for _, reason := range reasons[:min(len(reasons), most)] {
-		of := names[reason]
-		text := strings.Join(of[:min(len(of), most)], ", ")
-		if more := len(of) - most; more > 0 {
-			text += fmt.Sprintf(" and %d more", more)
-		}
-		texts = append(texts, text+": not deleted: "+reason)
-	}
-	if more := len(reasons) - most; more > 0 {
-		texts = append(texts, fmt.Sprintf("and others for %d more reasons", more))
-	}
-	return strings.Join(texts, "; ")
 }
 
 // readAgain reads an object again after its precondition failed. It reads the ledger after the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -149,3 +150,20 @@ type MissingNamespaceError struct{ error }
 
 // Unwrap returns the wrapped error.
 func (e *MissingNamespaceError) Unwrap() error { return e.error }
+
+// refused records why an object could not be applied.
+func (o *outcome) refused(t *target, err error) {
+	t.suffer(fateRefused{err})
+	o.problems = append(o.problems, err)
+}
+
+// await records what an object waits for before it can be applied.
+func (o *outcome) await(t *target, what string) {
+	t.suffer(fateWaits{errors.New(what)})
+	o.waiting = what
+}
+
+// exhausted returns the error of an object that failed too often.
+func (t *target) exhausted() error {
+	return fmt.Errorf("%s: it failed in %d updates while other objects succeeded: %v: %w", t.id, triesMost, t.failed.err, backend.ErrPermanent)
+}

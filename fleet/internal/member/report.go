@@ -8,7 +8,6 @@ import (
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
-	"github.com/slipway-dev/slipway/fleet/internal/once"
 	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -48,19 +47,6 @@ func (w *work) report(ctx context.Context) (backend.Proof, error) {
 	return r, nil
 }
 
-// healthOf returns the health of a desired object. An object that did its work once and is gone has
-// the health that it ended with.
-func (s *session) healthOf(ctx context.Context, t *target) (health.Status, error) {
-	switch t.ended {
-	case once.Succeeded:
-		return health.Status{Healthy: true}, nil
-	case once.Failed:
-		return health.Status{Failed: true, Message: "it failed and was deleted since; a retry applies it again"}, nil
-	default:
-		return s.u.probes.probeOf(ctx, &s.a, s.m.name, t.live)
-	}
-}
-
 // take adds the health of an object to the proof. A failure prevails over an object that is only
 // not ready, and the first of each is reported. The message of a check object is reported on
 // success, too.
@@ -84,14 +70,6 @@ func take(r *backend.Proof, t *target, h health.Status, ofCheck bool) {
 	r.Message = why
 }
 
-// illness describes why an object is not healthy.
-func illness(t *target, h health.Status) string {
-	if h.Message == "" {
-		return t.id.String() + " is not healthy"
-	}
-	return t.id.String() + ": " + guard.Clip(h.Message)
-}
-
 // failingMost bounds the failing objects reported for a cluster.
 const failingMost = 100
 
@@ -103,18 +81,18 @@ func (w *work) note(applied, proven bool) {
 	}
 	var objects []apply.FailingObject
 	if !proven {
-		objects = w.failing(applied)
+		objects = failing(&w.a, w.rev, w.targets, applied)
 	}
 	w.u.noted(&w.a, proven, objects)
 }
 
 // failing returns the objects of the cluster that are not as desired. A desired object that is only
 // missing so far is among them if everything has been applied.
-func (w *work) failing(applied bool) []apply.FailingObject {
+func failing(a *Assignment, rev *Revision, targets []*target, applied bool) []apply.FailingObject {
 	var all []apply.FailingObject
-	if w.rev != nil {
-		for i := range w.rev.unplaced {
-			u := &w.rev.unplaced[i]
+	if rev != nil {
+		for i := range rev.unplaced {
+			u := &rev.unplaced[i]
 			reason := apply.NotApplied
 			if u.Reason != snapshot.NoName {
 				reason = apply.FailingReason(u.Reason)
@@ -122,11 +100,11 @@ func (w *work) failing(applied bool) []apply.FailingObject {
 			all = append(all, apply.FailingObject{ID: u.ID, Reason: reason, Message: guard.Clip(u.Problem()), Envelope: &u.Envelope})
 		}
 	}
-	for _, t := range w.targets {
+	for _, t := range targets {
 		if t.want == nil {
 			continue
 		}
-		if o, bad := w.failure(t, applied); bad {
+		if o, bad := t.failure(a, applied); bad {
 			all = append(all, o)
 		}
 		if len(all) >= failingMost {
@@ -136,7 +114,8 @@ func (w *work) failing(applied bool) []apply.FailingObject {
 	return all
 }
 
-func (w *work) failure(t *target, applied bool) (apply.FailingObject, bool) {
+// failure returns the object as a failing object, and whether it is one: see fate.
+func (t *target) failure(a *Assignment, applied bool) (apply.FailingObject, bool) {
 	generation := int64(0)
 	if t.live != nil {
 		generation = t.live.GetGeneration()
@@ -150,18 +129,18 @@ func (w *work) failure(t *target, applied bool) (apply.FailingObject, bool) {
 		return bad(apply.NoSuchKind, problem.Error())
 	case problem != nil:
 		return bad(apply.NotApplied, problem.Error())
-	case held != nil && owned(t, w.a.Placement):
+	case held != nil && owned(t, a.Placement):
 		return bad(apply.HeldDrifted, held.Error())
 	case held != nil:
 		return bad(apply.HeldForeign, held.Error())
 	}
-	if err := t.refusal(&w.a); err != nil {
+	if err := t.refusal(a); err != nil {
 		return bad(apply.HeldForeign, err.Error())
 	}
 	if !applied {
 		return apply.FailingObject{}, false
 	}
-	if stale := t.stale(w.a.Placement); stale != "" {
+	if stale := t.stale(a.Placement); stale != "" {
 		return bad(apply.NotApplied, stale)
 	}
 	if sick, ok := t.fate.(fateUnhealthy); ok {

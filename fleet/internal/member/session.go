@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/once"
+	"github.com/slipway-dev/slipway/health"
 )
 
 // rounds bounds how often an update begins again, or an object is read again, because of other
@@ -260,4 +261,17 @@ func (s *session) notThere() string {
 		return "nothing is placed"
 	}
 	return "the cluster has another revision"
+}
+
+// healthOf returns the health of a desired object. An object that did its work once and is gone has
+// the health that it ended with.
+func (s *session) healthOf(ctx context.Context, t *target) (health.Status, error) {
+	switch t.ended {
+	case once.Succeeded:
+		return health.Status{Healthy: true}, nil
+	case once.Failed:
+		return health.Status{Failed: true, Message: "it failed and was deleted since; a retry applies it again"}, nil
+	default:
+		return s.u.probes.probeOf(ctx, &s.a, s.m.name, t.live)
+	}
 }

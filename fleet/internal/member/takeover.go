@@ -68,28 +68,28 @@ func (w *work) markOrFail(ctx context.Context, t *target) error {
 
 // mark marks one object. Its precondition is the state that was read before the ledger was
 // confirmed: at that time, no newer leader had released the object.
-func (w *work) mark(ctx context.Context, t *target) error {
+func (s *session) mark(ctx context.Context, t *target) error {
 	for range rounds {
-		if !w.exposed(t) {
+		if !s.exposed(t) {
 			return nil
 		}
-		if err := w.recheck(ctx); err != nil {
+		if err := s.recheck(ctx); err != nil {
 			return err
 		}
-		live, err := w.write(ctx, w.mine().on(t.id, w.a.Placement), backend.ApplyOptions{Manager: marker(w.a.Placement), Precondition: t.precondition()})
+		live, err := s.write(ctx, s.mine().on(t.id, s.a.Placement), backend.ApplyOptions{Manager: marker(s.a.Placement), Precondition: t.precondition()})
 		if err == nil {
 			t.live = live
-			return w.kept(t)
+			return s.kept(t)
 		}
 		if !errors.Is(err, backend.ErrConflict) && !errors.Is(err, backend.ErrNotFound) {
 			return err
 		}
-		if err := w.readTarget(ctx, t); err != nil {
+		if err := s.readTarget(ctx, t); err != nil {
 			return err
 		}
-		if err := w.confirm(ctx); err != nil {
+		if err := s.confirm(ctx); err != nil {
 			return err
 		}
 	}
-	return w.busy(t)
+	return s.busy(t)
 }

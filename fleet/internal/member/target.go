@@ -64,6 +64,15 @@ func (t *target) doubted() bool { return t.in == inSuspects }
 // kind is the kind that a CustomResourceDefinition defines, in all its versions.
 type kind struct{ group, kind string }
 
+// definitionState is the progress of a CustomResourceDefinition in an update.
+type definitionState int
+
+const (
+	isAwaited  definitionState = iota
+	isServed                   // the definition is established
+	isHopeless                 // the wait for it ended without success
+)
+
 // targetsOf returns the objects of a revision, which may be nil, and of a ledger, in the order of
 // application.
 func targetsOf(rev *Revision, l *ledger) []*target {
@@ -238,6 +247,18 @@ func terminationBlocker(obj *unstructured.Unstructured) string {
 		}
 	}
 	return strings.Join(reasons, "; ")
+}
+
+// conditionsOf returns the entries of status.conditions that are maps.
+func conditionsOf(obj *unstructured.Unstructured) (out []map[string]any) {
+	field, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
+	conditions, _ := field.([]any)
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
 }
 
 // blockingConditions are the conditions that the namespace controller sets if a namespace cannot

@@ -31,10 +31,10 @@ func (u *Applier) Update(ctx context.Context, a Assignment) (backend.Proof, erro
 		if errors.Is(err, backend.ErrPermanent) {
 			w.note(false, false)
 		}
-		return backend.Proof{Sent: sent, Released: w.releasedText(), Altered: alteredOf(w.targets)}, err
+		return backend.Proof{Sent: sent, Released: w.released.text(), Altered: alteredOf(w.targets)}, err
 	}
 	r, err := w.report(ctx)
-	r.Released, r.Altered = w.releasedText(), alteredOf(w.targets)
+	r.Released, r.Altered = w.released.text(), alteredOf(w.targets)
 	if a.Stalled != nil && slices.ContainsFunc(w.stumbled, func(t *target) bool { return errors.Is(t.failed.err, context.DeadlineExceeded) }) {
 		a.Stalled()
 	}
@@ -117,7 +117,7 @@ func (u *Applier) Restore(ctx context.Context, a Assignment) (sent bool, release
 	}
 	a.Run, a.RunUID, a.Epoch, a.Attempt, a.keeps = l.Run, l.RunUID, l.Epoch, l.Attempt, true
 	w, sent, err := u.carryOut(ctx, m, a)
-	return sent, w.releasedText(), err
+	return sent, w.released.text(), err
 }
 
 // Unrestored returns the target of an open intent to restore a revision, or "" if there is none. An
@@ -181,7 +181,7 @@ func (u *Applier) Examine(ctx context.Context, a Assignment) (Verdict, error) {
 // carryOut carries out an assignment and returns the last try. It starts again if another writer
 // replaced the ledger.
 func (u *Applier) carryOut(ctx context.Context, m *memberConn, a Assignment) (w *work, sent bool, err error) {
-	var released []releasedObject
+	var released releases
 	for i := range rounds {
 		w = u.newWork(m, a)
 		w.reuses, w.released = i == 0, released
@@ -296,7 +296,7 @@ func (w *work) fence(ctx context.Context) error {
 	}
 	next := w.ledger.clone()
 	next.Epoch, next.Generation = w.a.Epoch, w.generation
-	next.Suspects = w.suspects()
+	next.Suspects = w.suspects(w.targets)
 	return w.writeLedger(ctx, next)
 }
 
