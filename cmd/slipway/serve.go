@@ -17,12 +17,20 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/demo"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/fleet/httpapi/access"
 	"github.com/slipway-dev/slipway/internal/secretfile"
 )
 
+// server has the flags of serve about the API.
+type server struct {
+	listen, cert, key, policy string
+	// rules is the policy; nil without one.
+	rules *access.File
+}
+
 // newServe runs an engine on a store, and serves its API.
 func newServe(o *options) *cobra.Command {
-	var listen, cert, key string
+	var api server
 	var play bool
 	cmd := &cobra.Command{
 		Use: "serve --store STORE", Short: "Run an engine on a store, and answer other commands for it until it is interrupted",
@@ -33,20 +41,11 @@ func newServe(o *options) *cobra.Command {
 		if err := o.checkServe(play); err != nil {
 			return err
 		}
-		serve, name, shared := httpapi.ServeOptions{Store: o.target.Store}, o.target.Store, target.InDatabase(o.target.Store)
-		if shared { // other commands reach the database, whose URL may have a password
-			serve.Store, name = "", "database"
-		}
-		switch {
-		case listen != "unix":
-			err = o.listen(&serve, listen, cert, key)
-		case o.target.TokenFile != "" || cert != "" || key != "":
-			err = cli.Usagef("--token-file, --tls-cert and --tls-key: leave them out without --listen ADDRESS, because only the owner of the file can connect to the socket")
-		}
+		o.target.Log, o.target.Name = o.Logger(), engineName()
+		serve, err := api.options(o)
 		if err != nil {
 			return err
 		}
-		o.target.Log, o.target.Name = o.Logger(), engineName()
 		store, err := target.OpenStore(cmd.Context(), o.target.Store, bolt.Options{}, o.target.Log)
 		if err != nil {
 			return err
@@ -59,11 +58,13 @@ func newServe(o *options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		serve.Ready = func(address string) { _ = o.Said("store/%s: served at %s", name, address) }
 		both, ctx := errgroup.WithContext(cmd.Context())
 		both.Go(func() error { return e.Start(ctx) })
-		if shared && listen == "unix" {
-			_ = o.Said("store/%s: the engine %s runs", name, o.target.Name)
+		if api.rules != nil {
+			both.Go(func() error { api.rules.Follow(ctx, o.target.Log); return nil })
+		}
+		if target.InDatabase(o.target.Store) && api.listen == onSocket {
+			_ = o.Said("store/database: the engine %s runs", o.target.Name)
 		} else {
 			both.Go(func() error { return httpapi.Serve(ctx, e, serve) })
 		}
@@ -73,11 +74,39 @@ func newServe(o *options) *cobra.Command {
 		return nil // it was interrupted
 	}
 	o.target.Measures.AddFlags(cmd.Flags())
-	cmd.Flags().BoolVar(&play, "demo", false, "drive the runs of the demo that has the same database in --data")
-	cmd.Flags().StringVar(&listen, "listen", "unix", "unix, a socket that other commands find by the file of the store; or an ADDRESS such as localhost:8080, which needs --token-file")
-	cmd.Flags().StringVar(&cert, "tls-cert", "", "file of the certificate chain for --listen ADDRESS")
-	cmd.Flags().StringVar(&key, "tls-key", "", "file of the key of --tls-cert")
+	flags := cmd.Flags()
+	flags.BoolVar(&play, "demo", false, "drive the runs of the demo that has the same database in --data")
+	flags.StringVar(&api.listen, "listen", onSocket, "unix, a socket that other commands find by the file of the store; or an ADDRESS such as localhost:8080, which needs --token-file")
+	flags.StringVar(&api.cert, "tls-cert", "", "file of the certificate chain for --listen ADDRESS")
+	flags.StringVar(&api.key, "tls-key", "", "file of the key of --tls-cert")
+	flags.StringVar(&api.policy, "policy", "", "file with the rights of identities, for --listen ADDRESS; it is read again if it changes. Without it, every token has all rights")
 	return cmd
+}
+
+// onSocket is the value of --listen for a socket beside the file of the store.
+const onSocket = "unix"
+
+// options returns how the API is served. It listens and reads the files of the flags.
+func (s *server) options(o *options) (serve httpapi.ServeOptions, err error) {
+	serve.Store, serve.Log = o.target.Store, o.target.Log
+	name := o.target.Store
+	if target.InDatabase(o.target.Store) { // other commands reach the database, whose URL may have a password
+		serve.Store, name = "", "database"
+	}
+	serve.Ready = func(address string) { _ = o.Said("store/%s: served at %s", name, address) }
+	if s.policy != "" && s.listen != onSocket {
+		if s.rules, err = access.Open(s.policy); err != nil {
+			return serve, fmt.Errorf("--policy: %w", err)
+		}
+		serve.Authorize = s.rules.Authorize
+	}
+	switch {
+	case s.listen != onSocket:
+		return serve, o.listen(&serve, s.listen, s.cert, s.key)
+	case o.target.TokenFile != "" || s.cert != "" || s.key != "" || s.policy != "":
+		return serve, cli.Usagef("--token-file, --tls-cert, --tls-key and --policy: leave them out without --listen ADDRESS, because only the owner of the file can connect to the socket")
+	}
+	return serve, nil
 }
 
 // checkServe checks the flags for the store and the clusters of an engine; play is --demo.

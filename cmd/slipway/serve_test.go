@@ -231,6 +231,43 @@ func TestAServerIsReachedByTLS(t *testing.T) {
 	v.shows(cli.ExitFailed, "serve --listen 127.0.0.1:0 --token-file "+tokens+" --tls-cert "+cert+" --tls-key "+cert, "--tls-cert and --tls-key")
 }
 
+// With a policy a token may do what its identity may, and a change of the file takes effect without
+// a restart. A refusal names the verb and the object, and is in the log of the server.
+func TestAPolicyLimitsTokens(t *testing.T) {
+	v := newEnv(t)
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		v.must(os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	tokens := file("tokens", "s3cret,bob,1001\n0ther,eve,1002,ops\n")
+	bob, eve := file("bob", "s3cret\n"), file("eve", "0ther\n")
+	const viewer = "- {role: viewer, users: [bob], placements: [shop]}\n"
+	policy := file("policy.yaml", "rules:\n"+viewer)
+	_, end := v.serve("--listen", "127.0.0.1:0", "--token-file", tokens, "--policy", policy)
+	at := func(token string) string { return " --token-file " + token }
+	v.shows(cli.ExitDone, "get runs"+at(bob), "shop-2")
+	v.shows(cli.ExitFailed, "abort shop-2"+at(bob), "bob may not operate run shop-2: the policy gives no such right")
+	v.shows(cli.ExitFailed, "explain shop-2"+at(eve), "eve may not get run shop-2: the policy gives no such right")
+	v.shows(cli.ExitFailed, "explain none"+at(eve), "eve may not get run none: the policy gives no such right")
+	file("policy.yaml", "rules:\n"+viewer+"- {role: operator, groups: [ops], placements: [\"*\"]}\n")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		if code, _, _ := v.run(strings.Fields("explain shop-2 --store " + v.file + at(eve))...); code == cli.ExitDone {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the policy is not read again")
+		}
+	}
+	v.shows(cli.ExitDone, "abort shop-2"+at(eve), "")
+	if code, errOut := end(); code != cli.ExitDone || !strings.Contains(errOut, "a request is forbidden") || !strings.Contains(errOut, "object=\"run shop-2\"") {
+		t.Errorf("%d, %s", code, errOut)
+	}
+	v.shows(cli.ExitUsage, "serve --policy "+policy, "--policy: leave them out without --listen ADDRESS")
+	v.shows(cli.ExitFailed, "serve --listen 127.0.0.1:0 --token-file "+tokens+" --policy "+bob, "--policy: "+bob+": ")
+}
+
 func TestServeReadsItsLimitsFromFlags(t *testing.T) {
 	v := newEnv(t)
 	tokens := filepath.Join(t.TempDir(), "tokens")

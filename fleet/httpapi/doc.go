@@ -91,7 +91,7 @@
 //	401 Unauthorized          the host does not know the caller
 //	403 ReadOnly              the handler only serves reads
 //	403 CrossOrigin           a page of another site asks for a change
-//	403 Forbidden             the caller may not name another identity
+//	403 Forbidden             the caller may not name another identity, or Options.Authorize refuses
 //	404 NotFound              the named object does not exist: backend.ErrNotFound
 //	404 NoRoute               no route has this path; 405: this path has other methods
 //	409 Conflict              another writer was first, or the name is taken: backend.ErrConflict
@@ -115,4 +115,21 @@
 // changes: requests that browsers mark as cross-origin are refused, and every request other than
 // GET must be application/json, which such a page cannot send without a preflight. There are no
 // CORS headers.
+//
+// # Rights
+//
+// With [Options].Authorize a host decides what an identity may do, also what it may read. It gets a
+// [Verb] and the name of a placement. Routes with runs ask about the placement of the run. A run
+// that does not exist is refused like one whose placement is forbidden. Package access has a policy
+// file that decides.
+//
+//	get       every GET but rollback/preview. The lists of placements, runs, approvals and leases
+//	          leave out what the caller may not get.
+//	preview   preview, diff, forecast, selection, drift and rollback/preview
+//	declare   PUT of a placement, a strategy or a cap; DELETE of a strategy or a cap
+//	create    POST /v1/runs, and catch-up
+//	operate   commands other than the following two
+//	approve   the command Decide
+//	rollback  rollback, and the command TakeBack
+//	delete    DELETE of a placement, of the record of its deletion, and of a run
 package httpapi

@@ -25,8 +25,16 @@ type Options struct {
 	// Authenticate returns the identity that makes a request. If it returns an error, the answer is
 	// 401 with the error's text. It is called for every request, concurrently, and must not read the
 	// body. If it is nil, any caller may read, and changes are refused. Approval policies limit the
-	// decisions of an identity; all its other requests are executed.
+	// decisions of an identity. All its other requests are executed, unless Authorize refuses them.
 	Authenticate func(*http.Request) (approval.Identity, error)
+	// Authorize permits an identity to use a verb on a placement by nil. "" is the placement of
+	// strategies, caps and everything else that belongs to no placement. Any error refuses: the answer
+	// is 403, with the identity, the verb, the object and the error's text, and Log gets a warning. An
+	// [*Error] is the answer itself, for example if a server that decides cannot be reached. Lists over
+	// several placements contain only what the identity may get. A stream that has begun is not
+	// authorized again. Authorize is called for each request and concurrently; without Authenticate,
+	// the identity is empty. If it is nil, every identity may do everything.
+	Authorize func(ctx context.Context, by approval.Identity, verb Verb, placement string) error
 	// MaxBody bounds the body of a request, in bytes; 0 means 4 MiB.
 	MaxBody int64
 	// Log may be nil.
@@ -153,6 +161,8 @@ type route struct {
 	pattern string
 	// change reports whether the route changes something and therefore requires an identity.
 	change bool
+	// verb is what the caller must be permitted to do; byBody means that serve checks it.
+	verb Verb
 	// serve answers a request. If it returns an error and has written nothing, the error is the
 	// answer.
 	serve func(c *call) error
@@ -166,6 +176,9 @@ type call struct {
 	// by is the identity that makes the request; empty without Authenticate.
 	by      approval.Identity
 	maxBody int64
+	// permits is Options.Authorize.
+	permits func(ctx context.Context, by approval.Identity, verb Verb, placement string) error
+	log     *slog.Logger
 }
 
 // endpoint is a route of an engine.
@@ -177,8 +190,11 @@ type endpoint struct {
 
 func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w)
-	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody}
+	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody, permits: h.o.Authorize, log: h.o.Log}
 	err := h.admit(c)
+	if err == nil {
+		err = c.authorize(h.route.verb)
+	}
 	if err == nil {
 		err = h.route.serve(c)
 	}

@@ -108,98 +108,95 @@ type (
 
 // routes are the operations of the API. The documentation of the package lists them.
 var routes = []route{ //nolint:gochecknoglobals // a constant table
-	{"GET /v1/placements", false, list(placements, func(p PlacementSummary) string { return p.Name })},
-	{"GET /v1/placements/{placement}", false, one(func(c *call) (PlacementSummary, error) {
+	{"GET /v1/placements", false, byBody, list(placements, func(p PlacementSummary) string { return p.Name })},
+	{"GET /v1/placements/{placement}", false, Get, one(func(c *call) (PlacementSummary, error) {
 		p, err := summaryOf(c, c.placement())
 		return p, c.tag(p.Version, err)
 	})},
-	{"PUT /v1/placements/{placement}", true, done(putPlacement)},
-	{"DELETE /v1/placements/{placement}", true, done(func(c *call, o fleet.DeleteOptions) error {
+	{"PUT /v1/placements/{placement}", true, Declare, done(putPlacement)},
+	{"DELETE /v1/placements/{placement}", true, Delete, done(func(c *call, o fleet.DeleteOptions) error {
 		o.By = c.by.Name
 		return c.engine.Placement(c.placement()).Delete(c.ctx(), o)
 	})},
-	{"GET /v1/placements/{placement}/deletion", false, one(func(c *call) (fleet.Deletion, error) { return c.engine.Placement(c.placement()).Deletion(c.ctx()) })},
-	{"DELETE /v1/placements/{placement}/deletion", true, done(func(c *call, _ struct{}) error { return c.engine.Placement(c.placement()).ForgetDeletion(c.ctx()) })},
-	{"GET /v1/placements/{placement}/snapshots", false, list(snapshots, func(s snapshot.Snapshot) string { return s.Name() })},
-	{"GET /v1/placements/{placement}/snapshots/{index}/objects", false, list(objects, func(o SnapshotObject) string { return o.String() })},
-	{"GET /v1/placements/{placement}/clusters", false, list(placed, func(p fleet.PlacedCluster) string { return p.Name })},
-	{"GET /v1/placements/{placement}/events", false, events(
+	{"GET /v1/placements/{placement}/deletion", false, Get, one(func(c *call) (fleet.Deletion, error) { return c.engine.Placement(c.placement()).Deletion(c.ctx()) })},
+	{"DELETE /v1/placements/{placement}/deletion", true, Delete, done(func(c *call, _ struct{}) error { return c.engine.Placement(c.placement()).ForgetDeletion(c.ctx()) })},
+	{"GET /v1/placements/{placement}/snapshots", false, Get, list(snapshots, func(s snapshot.Snapshot) string { return s.Name() })},
+	{"GET /v1/placements/{placement}/snapshots/{index}/objects", false, Get, list(objects, func(o SnapshotObject) string { return o.String() })},
+	{"GET /v1/placements/{placement}/clusters", false, Get, list(placed, func(p fleet.PlacedCluster) string { return p.Name })},
+	{"GET /v1/placements/{placement}/events", false, Get, events(
 		func(c *call, after int64) (fleet.History, error) {
 			return c.engine.Placement(c.placement()).History(c.ctx(), after)
 		},
 		func(c *call, after string) (*fleet.Follower, error) {
 			return c.engine.Placement(c.placement()).Follow(after)
 		})},
-	{"POST /v1/placements/{placement}/preview", false, with(func(c *call, spec fleet.RunSpec) (*stages.Plan, error) {
+	{"POST /v1/placements/{placement}/preview", false, Preview, with(func(c *call, spec fleet.RunSpec) (*stages.Plan, error) {
 		return planned(c, spec, func(p *fleet.Preview) (*stages.Plan, error) { return p.Plan, nil })
 	})},
-	{"POST /v1/placements/{placement}/diff", false, streamed(diff)},
-	{"POST /v1/placements/{placement}/forecast", false, with(func(c *call, r ForecastRequest) (fleet.Forecast, error) {
+	{"POST /v1/placements/{placement}/diff", false, Preview, streamed(diff)},
+	{"POST /v1/placements/{placement}/forecast", false, Preview, with(func(c *call, r ForecastRequest) (fleet.Forecast, error) {
 		return planned(c, r.Spec, func(p *fleet.Preview) (fleet.Forecast, error) { return p.Forecast(c.ctx(), r.Assumptions) })
 	})},
-	{"POST /v1/placements/{placement}/selection", false, with(func(c *call, r SelectionRequest) (fleet.Resolution, error) {
+	{"POST /v1/placements/{placement}/selection", false, Preview, with(func(c *call, r SelectionRequest) (fleet.Resolution, error) {
 		return c.engine.Placement(c.placement()).PreviewResolve(c.ctx(), r.Policy)
 	})},
-	{"POST /v1/placements/{placement}/drift", false, streamed(func(c *call, o fleet.DriftOptions) (iter.Seq2[drift.ClusterReport, error], error) {
+	{"POST /v1/placements/{placement}/drift", false, Preview, streamed(func(c *call, o fleet.DriftOptions) (iter.Seq2[drift.ClusterReport, error], error) {
 		return c.engine.Placement(c.placement()).Drift(c.ctx(), o), nil
 	})},
 
-	{"GET /v1/strategies", false, list(strategies, func(s DeclaredStrategy) string { return s.Name })},
-	{"GET /v1/strategies/{strategy}", false, one(func(c *call) (DeclaredStrategy, error) {
+	{"GET /v1/strategies", false, Get, list(strategies, func(s DeclaredStrategy) string { return s.Name })},
+	{"GET /v1/strategies/{strategy}", false, Get, one(func(c *call) (DeclaredStrategy, error) {
 		s, err := c.engine.Strategy(c.ctx(), c.PathValue("strategy"))
 		return DeclaredStrategy{s, version(s)}, c.tag(version(s), err)
 	})},
-	{"PUT /v1/strategies/{strategy}", true, done(putStrategy)},
-	{"DELETE /v1/strategies/{strategy}", true, done(func(c *call, _ struct{}) error { return c.engine.DeleteStrategy(c.ctx(), c.PathValue("strategy")) })},
+	{"PUT /v1/strategies/{strategy}", true, Declare, done(putStrategy)},
+	{"DELETE /v1/strategies/{strategy}", true, Declare, done(func(c *call, _ struct{}) error { return c.engine.DeleteStrategy(c.ctx(), c.PathValue("strategy")) })},
 
-	{"GET /v1/runs", false, list(
+	{"GET /v1/runs", false, byBody, list(
 		summaries,
 		func(r fleet.RunSummary) string { return r.Name })},
-	{"POST /v1/runs", true, with(func(c *call, spec fleet.RunSpec) (fleet.Status, error) {
-		spec.Starter = c.by
-		return c.engine.CreateRun(c.ctx(), spec)
-	})},
-	{"GET /v1/runs/{run}", false, one(func(c *call) (fleet.Status, error) {
+	{"POST /v1/runs", true, byBody, with(createRun)},
+	{"GET /v1/runs/{run}", false, Get, one(func(c *call) (fleet.Status, error) {
 		s, err := c.engine.Run(c.run()).Status(c.ctx())
 		return c.withoutPlan(s), err
 	})},
-	{"DELETE /v1/runs/{run}", true, done(func(c *call, o RunDeletion) error { return c.engine.Run(c.run()).Delete(c.ctx(), o.Force) })},
-	{"GET /v1/runs/{run}/outline", false, one(func(c *call) (stages.Outline, error) {
+	{"DELETE /v1/runs/{run}", true, Delete, done(func(c *call, o RunDeletion) error { return c.engine.Run(c.run()).Delete(c.ctx(), o.Force) })},
+	{"GET /v1/runs/{run}/outline", false, Get, one(func(c *call) (stages.Outline, error) {
 		s, err := c.engine.Run(c.run()).Status(c.ctx())
 		if err != nil {
 			return stages.Outline{}, err
 		}
 		return s.Run.Outline(s.Plan), nil
 	})},
-	{"GET /v1/runs/{run}/progress", false, one(progress)},
-	{"GET /v1/runs/{run}/events", false, events(
+	{"GET /v1/runs/{run}/progress", false, Get, one(progress)},
+	{"GET /v1/runs/{run}/events", false, Get, events(
 		func(c *call, after int64) (fleet.History, error) {
 			return c.engine.Run(c.run()).History(c.ctx(), after)
 		},
 		func(c *call, after string) (*fleet.Follower, error) { return c.engine.Run(c.run()).Follow(after) })},
-	{"GET /v1/runs/{run}/approvals", false, list(func(c *call) ([]approval.Request, error) { return c.engine.Run(c.run()).Requests(c.ctx()) }, requestKey)},
-	{"POST /v1/runs/{run}/commands", true, done(command)},
-	{"GET /v1/runs/{run}/explanation", false, list(waiting, func(a stages.Awaited) string { return string(a.Kind) + " " + a.Name })},
-	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, one(func(c *call) (stages.Explanation, error) {
+	{"GET /v1/runs/{run}/approvals", false, Get, list(func(c *call) ([]approval.Request, error) { return c.engine.Run(c.run()).Requests(c.ctx()) }, requestKey)},
+	{"POST /v1/runs/{run}/commands", true, byBody, done(command)},
+	{"GET /v1/runs/{run}/explanation", false, Get, list(waiting, func(a stages.Awaited) string { return string(a.Kind) + " " + a.Name })},
+	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, Get, one(func(c *call) (stages.Explanation, error) {
 		return c.engine.Run(c.run()).Explain(c.ctx(), c.PathValue("cluster"))
 	})},
-	{"POST /v1/runs/{run}/forecast", false, with(forecastRun)},
-	{"POST /v1/runs/{run}/catch-up", true, with(func(c *call, as RunName) (fleet.Status, error) {
+	{"POST /v1/runs/{run}/forecast", false, Preview, with(forecastRun)},
+	{"POST /v1/runs/{run}/catch-up", true, Create, with(func(c *call, as RunName) (fleet.Status, error) {
 		return c.engine.Run(c.run()).CatchUp(c.ctx(), as.Run, c.by)
 	})},
-	{"GET /v1/runs/{run}/rollback", false, one(func(c *call) (fleet.Rollback, error) { return c.engine.Run(c.run()).RollbackStatus(c.ctx()) })},
-	{"GET /v1/runs/{run}/rollback/preview", false, one(func(c *call) (*stages.Plan, error) { return c.engine.Run(c.run()).PreviewRollback(c.ctx()) })},
-	{"POST /v1/runs/{run}/rollback", true, with(func(c *call, o fleet.RollbackOptions) (RunName, error) {
+	{"GET /v1/runs/{run}/rollback", false, Get, one(func(c *call) (fleet.Rollback, error) { return c.engine.Run(c.run()).RollbackStatus(c.ctx()) })},
+	{"GET /v1/runs/{run}/rollback/preview", false, Preview, one(func(c *call) (*stages.Plan, error) { return c.engine.Run(c.run()).PreviewRollback(c.ctx()) })},
+	{"POST /v1/runs/{run}/rollback", true, Rollback, with(func(c *call, o fleet.RollbackOptions) (RunName, error) {
 		o.By = c.by
 		name, err := c.engine.Run(c.run()).Rollback(c.ctx(), o)
 		return RunName{name}, err
 	})},
 
-	{"GET /v1/approvals", false, list(approvals, requestKey)},
-	{"GET /v1/caps", false, list(func(c *call) ([]stages.Cap, error) { return c.engine.Caps(c.ctx()) }, func(k stages.Cap) string { return k.Name })},
-	{"PUT /v1/caps/{cap}", true, done(func(c *call, k CapLimit) error { return c.engine.SetCap(c.ctx(), c.PathValue("cap"), k.Limit) })},
-	{"DELETE /v1/caps/{cap}", true, done(func(c *call, _ struct{}) error { return c.engine.DeleteCap(c.ctx(), c.PathValue("cap")) })},
-	{"GET /v1/leases", false, list(leases, func(l LeaseRecord) string { return l.Run })},
+	{"GET /v1/approvals", false, byBody, list(approvals, requestKey)},
+	{"GET /v1/caps", false, Get, list(func(c *call) ([]stages.Cap, error) { return c.engine.Caps(c.ctx()) }, func(k stages.Cap) string { return k.Name })},
+	{"PUT /v1/caps/{cap}", true, Declare, done(func(c *call, k CapLimit) error { return c.engine.SetCap(c.ctx(), c.PathValue("cap"), k.Limit) })},
+	{"DELETE /v1/caps/{cap}", true, Declare, done(func(c *call, _ struct{}) error { return c.engine.DeleteCap(c.ctx(), c.PathValue("cap")) })},
+	{"GET /v1/leases", false, byBody, list(leases, func(l LeaseRecord) string { return l.Run })},
 }
 
 func (c *call) placement() string { return c.PathValue("placement") }
@@ -221,6 +218,9 @@ func (c *call) withoutPlan(s fleet.Status) fleet.Status {
 // may repeat an earlier one, so the engine decides.
 func command(c *call, cmd stages.Command) error {
 	cmd.By = c.by
+	if err := c.authorize(verbOf(cmd)); err != nil {
+		return err
+	}
 	s, err := c.engine.Run(c.run()).Status(c.ctx())
 	if err != nil {
 		return err
@@ -263,6 +263,7 @@ func progress(c *call) (out Progress, err error) {
 
 func placements(c *call) ([]PlacementSummary, error) {
 	names, err := c.engine.Placements(c.ctx())
+	names, err = visible(c, names, err, func(name string) string { return name })
 	return each(names, err, func(name string) ([]PlacementSummary, error) {
 		p, err := summaryOf(c, name)
 		return []PlacementSummary{p}, err
@@ -360,9 +361,13 @@ func waiting(c *call) ([]stages.Awaited, error) {
 // summaries returns all runs, or the runs of one placement.
 func summaries(c *call) ([]fleet.RunSummary, error) {
 	if name := c.URL.Query().Get("placement"); name != "" {
+		if err := c.may(Get, name); err != nil {
+			return nil, err
+		}
 		return c.engine.Placement(name).Runs(c.ctx())
 	}
-	return c.engine.Runs(c.ctx())
+	all, err := c.engine.Runs(c.ctx())
+	return visible(c, all, err, func(r fleet.RunSummary) string { return r.Placement })
 }
 
 // approvals returns the open approval requests of all runs, or of the runs of one placement.
@@ -384,6 +389,7 @@ func approvals(c *call) ([]approval.Request, error) {
 
 func leases(c *call) ([]LeaseRecord, error) {
 	all, err := c.engine.Leases(c.ctx())
+	all, err = visible(c, all, err, func(l fleet.Lease) string { return l.Placement })
 	out := make([]LeaseRecord, len(all))
 	for i := range all {
 		out[i].Lease = all[i]

@@ -94,6 +94,7 @@ var areas = []area{
 	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "internal/runstate", "fleet", "apply", "backend/kube/internal/kubetest"), cluster: true},
 	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/errdef", "apply", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel", "internal/reconcile"), testUses: with(tried, "internal/storebench")},
 	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet", "internal/durations", "internal/lru", "internal/serving"), testUses: tried},
+	{path: "fleet/httpapi/access", uses: []string{"approval", "fleet/httpapi", "internal/backoff"}},
 	{path: "fleet/errdef", uses: []string{"backend"}},
 	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
 	// The packages of the engine, the most basic ones first. Each may use the packages that it
