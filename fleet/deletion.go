@@ -52,7 +52,7 @@ type Deletion struct {
 	// Run is the name of the run that cleans the clusters. It is an ordinary run:
 	// [RunHandle.Status] and [RunHandle.History] report its progress, and a command may skip a
 	// cluster, stop the run, or abort it, which leaves the remaining clusters uncleaned. It is
-	// deleted when the deletion has ended.
+	// deleted when the deletion has ended. It is empty if the placement never had a snapshot.
 	Run   string    `json:"run,omitempty"`
 	Since time.Time `json:"since"`
 	// Ended is when all records were deleted; zero while anything of the placement is stored. Until
@@ -82,6 +82,10 @@ type LeftCluster struct {
 // [PlacementHandle.Deletion] reports the progress. A repeated call changes nothing, whatever the
 // options.
 //
+// If the placement never had a snapshot, no cluster has an object of it. Delete then deletes the
+// records itself, and needs no engine in Start and no cluster. If that fails, a repeated call or an
+// engine continues it.
+//
 // From then on the placement accepts no run, no snapshot, no selection and no change: the error
 // matches errdef.ErrDeleting. Its runs are superseded; updates under way may still arrive. Then the
 // engine cleans every cluster that may hold objects, like a cluster that left the placement. It
@@ -101,7 +105,7 @@ func (h PlacementHandle) Delete(ctx context.Context, o DeleteOptions) error {
 	if err := problems.About("deletion of placement "+h.name, o.problems()); err != nil {
 		return err
 	}
-	_, _, err := h.e.state.Advance(ctx, h.name, &state.Transition{Input: func(rec *record.Placement) (lifecycle.Input, error) {
+	rec, _, err := h.e.state.Advance(ctx, h.name, &state.Transition{Input: func(rec *record.Placement) (lifecycle.Input, error) {
 		if err := o.checkOwner(h.name, rec.Placement.Owner); err != nil {
 			return nil, err
 		}
@@ -109,7 +113,11 @@ func (h PlacementHandle) Delete(ctx context.Context, o DeleteOptions) error {
 	}, Also: func(rec *record.Placement) {
 		rec.Placement.DeletePolicy = cmp.Or(o.Policy, rec.Placement.DeletePolicy)
 	}})
-	if !state.IsNotFound(err) {
+	switch {
+	case err == nil && rec.Deleting.Run == "":
+		_, err = h.e.admitter.Continue(ctx, h.name)
+		return err
+	case !state.IsNotFound(err):
 		return err
 	}
 	d, _, derr := h.e.state.DeletedAt(ctx, h.name)

@@ -1,7 +1,9 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
+	"iter"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,8 +12,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/errdef"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -85,20 +89,57 @@ func TestADeletionCanBeCutShort(t *testing.T) {
 	}
 }
 
-// A placement that was never used can be deleted, but not with impossible options.
+// A placement that never had a snapshot is deleted at once, without an engine and without an
+// inventory, and can be declared again. Impossible options are refused.
 func TestADeletionOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		refused(t, w.store, "a deadline", func() error {
 			return e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Deadline: metav1.Duration{Duration: -1}, MaxConcurrency: percent("0%")})
 		}, "deadline", "maxConcurrency")
-		defer running(t, e)()
-		if d := deleteAndWait(t, e, fleet.DeleteOptions{}); d.Clusters != 0 || d.Skipped != 0 {
+		if _, err := e.Placement(ep).Resolve(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		down := backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
+			return func(yield func(placement.Cluster, error) bool) {
+				yield(placement.Cluster{}, errors.New("the inventory is down"))
+			}
+		})
+		if err := w.newEngine(fleet.Config{Inventory: down}).Placement(ep).Delete(t.Context(), fleet.DeleteOptions{By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		if d := must(e.Placement(ep).Deletion(t.Context()))(t); d.Ended.IsZero() || d.By != "ann" || d.Run != "" || d.Clusters != 0 || d.Skipped != 0 {
 			t.Errorf("deletion %+v", d)
 		}
-		time.Sleep(time.Minute)
 		w.wantErased()
+		w.declareAgain(e)
+		defer running(t, e)()
+		ranTo(t, e, specOf("second", 0), stages.Completed)
 	})
+}
+
+// Whichever write of the deletion fails, before or after it took effect, a repeated call completes
+// the deletion, and so does an engine.
+func TestAnInterruptedDeletionOfNothing(t *testing.T) {
+	for _, fault := range []faulty.Fault{faulty.Before(nil), faulty.After(nil)} {
+		for n, failed := 1, true; failed; n++ {
+			for _, byAnEngine := range []bool{false, true} {
+				synctest.Test(t, func(t *testing.T) {
+					w, e := declared(t, nil)
+					broken := w.engine(faulty.NewPlan(faulty.NthWrite(n, fault)).Store(w.store), "broken")
+					failed = broken.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}) != nil
+					if byAnEngine {
+						defer running(t, e)()
+						time.Sleep(time.Minute)
+					}
+					if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
+						t.Errorf("write %d failed: %v", n, err)
+					}
+					w.wantErased()
+				})
+			}
+		}
+	}
 }
 
 // A collection may store a note about a failed run creation while all data of a placement is

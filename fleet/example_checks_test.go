@@ -71,7 +71,7 @@ func Example_checks() {
 	}
 	// Output:
 	// Failed 1 cluster of stage all has failed, and none may
-	// a Completed the cluster has been proven to be at the plan's revision
+	// a Completed the cluster has snapshot 0: it was read back and is healthy
 	// b Failed check errors is Failed: 0.2 is more than 0.01
 	// c NotStarted the run ended before the cluster's turn: it is Failed
 }
@@ -124,6 +124,6 @@ func Example_checkObjects() {
 	fmt.Println("Jobs on the cluster:", len(clusters.Cluster("a").List("web")))
 	// Output:
 	// Completed
-	// a Completed the cluster has been proven to be at the plan's revision
+	// a Completed the cluster has snapshot 0: it was read back and is healthy
 	// Jobs on the cluster: 0
 }

@@ -74,7 +74,7 @@ func TestExplainEveryState(t *testing.T) {
 		explains(t, e, "r", "member2", stages.Pending, "to be started again", "cannot be reached")
 		w.fleet.SetDown("member2", false)
 		time.Sleep(30 * time.Second)
-		explains(t, e, "r", "member2", stages.Completed, "proven to be at the plan's revision")
+		explains(t, e, "r", "member2", stages.Completed, "it was read back and is healthy")
 		explains(t, e, "r", "member1", stages.NotStarted, "stage staging is not done", "Time staging timed wait")
 
 		w.fleet.Cluster("member3").Refuse(func(*unstructured.Unstructured) error { return errStoreDown })

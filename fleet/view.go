@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"slices"
+	"time"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/errdef"
@@ -57,6 +58,15 @@ func (v *PlacementView) read(ctx context.Context, do func(*record.Placement) err
 // Snapshots returns the snapshots that are kept, ascending by index; the last is
 // the latest.
 func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.rec.Snapshots) }
+
+// DeletingSince returns the time of the request to delete the placement; zero if it is not being
+// deleted. [PlacementHandle.Deletion] has the progress.
+func (v *PlacementView) DeletingSince() time.Time {
+	if v.rec.Deleting == nil {
+		return time.Time{}
+	}
+	return v.rec.Deleting.Since.Time()
+}
 
 // Version returns a token that is the same as long as the placement has the same runs, the same of
 // them have ended, and its clusters have the same revisions. RunSpec.Version makes a run

@@ -32,7 +32,7 @@ func (b *RollbackPolicy) Includes(c RollbackCause) bool {
 // Absent explains why a plan does not have a cluster.
 func (b *PlannedRollback) Absent(cluster string) string {
 	if b == nil {
-		return "it joined or was picked after the plan was made, and a catch-up run takes it"
+		return "if it joined or was picked after the plan was made, a catch-up run takes it"
 	}
 	for _, k := range b.Kept {
 		if slices.Contains(k.Clusters, cluster) {

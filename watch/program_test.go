@@ -116,8 +116,8 @@ func TestAHintSaysHowAWaitIsEnded(t *testing.T) {
 			t.Errorf("%d events are lines, want %d", events, len(h.Events))
 		}
 		want := []string{
-			"run  waits for approval run-after-canary: 2 more of sre; approve run run-after-canary",
-			"run  waits for approval run-before-prod: 1 more; approve run run-before-prod",
+			"run  waits for approval run-after-canary: 2 more approvals by sre needed; approve run run-after-canary",
+			"run  waits for approval run-before-prod: 1 more approval needed; approve run run-before-prod",
 		}
 		for i, got := range hints {
 			if len(hints) != len(want) || !strings.HasSuffix(got, want[i]) {

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/charmbracelet/x/term"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
@@ -94,7 +96,11 @@ func (a *Prompt) Ask(ctx context.Context, p *stages.Plan, r *approval.Request, i
 		a.lines = make(chan string)
 		go a.read()
 	})
-	_, _ = fmt.Fprintf(a.Out, "%s\n  y approves, r rejects, n leaves it open: ", strings.Map(keepLines, strings.Join(Question(p, r), "\n")))
+	no := "n leaves it open, and ends this program"
+	if a.Elsewhere != "" {
+		no = "n leaves it open"
+	}
+	_, _ = fmt.Fprintf(a.Out, "%s\n  y approves, r rejects, %s: ", strings.Map(keepLines, strings.Join(Question(p, r), "\n")), no)
 	poll := time.NewTicker(askAgain)
 	defer poll.Stop()
 	for {
@@ -107,6 +113,9 @@ func (a *Prompt) Ask(ctx context.Context, p *stages.Plan, r *approval.Request, i
 				_, _ = fmt.Fprintln(a.Out)
 				return "", fmt.Errorf("approval %s: %w", r.Name, a.end)
 			}
+			if !isTerminalInput(a.In) { // nothing has shown the end of the line
+				_, _ = fmt.Fprintln(a.Out)
+			}
 			switch strings.ToLower(strings.TrimSpace(line)) {
 			case "y", "yes":
 				return approval.Approve, nil
@@ -116,7 +125,7 @@ func (a *Prompt) Ask(ctx context.Context, p *stages.Plan, r *approval.Request, i
 				if a.Elsewhere == "" {
 					return "", fmt.Errorf("approval %s: %w", r.Name, ErrLeftOpen)
 				}
-				_, _ = fmt.Fprintf(a.Out, "  it stays open: %s %s %s answers it elsewhere, y and r here\n", a.Elsewhere, r.Run, r.Name)
+				_, _ = fmt.Fprintf(a.Out, "  To answer later, from another terminal: %s %s %s\n  To answer here: y or r: ", a.Elsewhere, r.Run, r.Name)
 			default:
 				_, _ = fmt.Fprint(a.Out, "  y, r or n: ")
 			}
@@ -127,6 +136,12 @@ func (a *Prompt) Ask(ctx context.Context, p *stages.Plan, r *approval.Request, i
 			}
 		}
 	}
+}
+
+// isTerminalInput reports whether an input shows what a person types.
+func isTerminalInput(in io.Reader) bool {
+	f, is := in.(term.File)
+	return is && term.IsTerminal(f.Fd())
 }
 
 func keepLines(r rune) rune {

@@ -82,16 +82,29 @@ func (o *options) apply(ctx context.Context, c call, files []string, dry bool) e
 	return o.carryOut(c, changes, carrying{dry: dry, do: func(i int) (string, error) { return o.declare(ctx, c, changes, &changes[i], dry) }})
 }
 
-// check lets the engine check the placements and strategies before the first one is written.
+// check lets the engine check the placements and strategies, and plan the runs, before the first
+// change is written. A run whose placement changes is planned after that, because the engine plans
+// the placement that it has.
 func (o *options) check(ctx context.Context, c call, changes []declare.Change) error {
 	var errs []error
 	for i := range changes {
-		if change := &changes[i]; change.Placement != nil || change.Strategy != nil {
-			_, err := o.declare(ctx, c, changes, change, true)
-			errs = append(errs, inDocument(change, err))
+		change, err := &changes[i], error(nil)
+		switch {
+		case change.Placement != nil, change.Strategy != nil:
+			_, err = o.declare(ctx, c, changes, change, true)
+		case change.Run != nil && change.Run.Index == nil && c.CanCapture() != nil:
+			err = fmt.Errorf("%s: %w", change.Object(), c.CanCapture())
+		case change.Run != nil && !placementDiffers(changes, change.Run.Placement):
+			_, err = c.Preview(ctx, *change.Run)
 		}
+		errs = append(errs, inDocument(change, err))
 	}
 	return errors.Join(errs...)
+}
+
+// placementDiffers reports whether a placement is one of the changes.
+func placementDiffers(changes []declare.Change, name string) bool {
+	return slices.ContainsFunc(changes, func(p declare.Change) bool { return p.Kind == "placement" && p.Name == name && p.Differs() })
 }
 
 // inDocument adds the place of the document to an error.
@@ -117,7 +130,7 @@ func (o *options) planned(ctx context.Context, c call, docs kubefleet.Documents,
 
 // present returns the part of the store that documents are compared with.
 func present(ctx context.Context, c call, docs kubefleet.Documents) (have declare.State, err error) {
-	have = declare.State{Placements: map[string]httpapi.PlacementSummary{}, Strategies: map[string]httpapi.DeclaredStrategy{}, Runs: map[string]fleet.Status{}, Deleting: map[string]bool{}}
+	have = declare.State{Placements: map[string]httpapi.PlacementSummary{}, Strategies: map[string]httpapi.DeclaredStrategy{}, Runs: map[string]fleet.Status{}}
 	placements, err := c.Placements(ctx)
 	if err != nil {
 		return have, err
@@ -134,17 +147,6 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 		default:
 			have.Strategies[name] = s
 		}
-	}
-	for name := range have.Placements {
-		placed := func(p fleet.Placement) bool { return p.Name == name }
-		if len(docs.Overrides) == 0 && !slices.ContainsFunc(docs.Placements, placed) {
-			continue
-		}
-		d, err := c.Placement(name).Deletion(ctx)
-		if err != nil && !errors.Is(err, backend.ErrNotFound) {
-			return have, err
-		}
-		have.Deleting[name] = err == nil && d.Ended.IsZero()
 	}
 	for _, r := range docs.Runs {
 		name := r.EngineName()
@@ -188,6 +190,7 @@ func (o *options) carryOut(c call, changes []declare.Change, how carrying) error
 	failed := map[string]bool{}
 	first := ""
 	var errs []error
+	var done []string
 	for i := range changes {
 		change := &changes[i]
 		note, err := change.Note, error(nil)
@@ -212,9 +215,15 @@ func (o *options) carryOut(c call, changes []declare.Change, how carrying) error
 			errs = append(errs, inDocument(change, err))
 			continue
 		}
+		if change.Differs() && !how.dry {
+			done = append(done, change.Object())
+		}
 		if err := o.report(c, change, note, how.dry); err != nil {
 			return err
 		}
+	}
+	if len(errs) > 0 && len(done) > 0 {
+		errs = append(errs, fmt.Errorf("these changes were made, and stay: %s", strings.Join(done, ", ")))
 	}
 	return errors.Join(errs...)
 }
@@ -258,9 +267,7 @@ func (o *options) declare(ctx context.Context, c call, all []declare.Change, cha
 	case !dry:
 		s, err := c.CreateRun(ctx, *change.Run)
 		return o.runNote(s.Plan, err)
-	case slices.ContainsFunc(all, func(p declare.Change) bool {
-		return p.Kind == "placement" && p.Name == change.Run.Placement && p.Differs()
-	}):
+	case placementDiffers(all, change.Run.Placement):
 		return "not planned, because its placement changes, too", nil
 	}
 	return o.runNote(c.Preview(ctx, *change.Run))
@@ -348,13 +355,13 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 	if err != nil {
 		return err
 	}
-	if !d.dry {
+	if !d.dry && slices.ContainsFunc(changes, func(c declare.Change) bool { return c.Differs() }) {
 		for i := range changes {
 			if changes[i].Differs() {
 				fmt.Fprintf(o.ErrOut, "%s\n", willDelete(&changes[i], d.placed))
 			}
 		}
-		if err := o.confirm("delete", d.yes); err != nil {
+		if err := o.confirmDeletion(d.yes); err != nil {
 			return err
 		}
 	}
@@ -370,8 +377,34 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 		case change.Kind == "run":
 			return "", c.Run(change.Name).Delete(ctx, d.force)
 		}
-		return "an engine removes its objects from the clusters", c.Placement(change.Name).Delete(ctx, d.placed)
+		gone, err := deletePlacement(ctx, c, change.Name, d.placed)
+		if err != nil || gone {
+			return "", err
+		}
+		change.Action = declare.Deleting
+		return byAnEngine(c), nil
 	}})
+}
+
+// deletePlacement deletes a placement, and reports whether it is gone already, because it was never
+// rolled out. Otherwise an engine removes its objects from the clusters.
+func deletePlacement(ctx context.Context, c call, name string, how fleet.DeleteOptions) (gone bool, err error) {
+	if err := c.Placement(name).Delete(ctx, how); err != nil || c.Hub != nil {
+		return false, err
+	}
+	d, err := c.Placement(name).Deletion(ctx)
+	if errors.Is(err, backend.ErrNotFound) { // it was declared again
+		return false, nil
+	}
+	return err == nil && !d.Ended.IsZero(), err
+}
+
+// byAnEngine says who removes the objects of a placement from its clusters.
+func byAnEngine(c call) string {
+	if c.Live {
+		return "an engine removes its objects from the clusters"
+	}
+	return "the engine that runs on this store next removes its objects from the clusters"
 }
 
 // willDelete returns the announcement of a deletion.

@@ -178,13 +178,13 @@ func (o *options) deleteOnHub(ctx context.Context, c call, d deletion) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if !d.dry {
+	if !d.dry && slices.ContainsFunc(changes, func(c declare.Change) bool { return c.Differs() }) {
 		for i := range changes {
 			if changes[i].Differs() {
 				fmt.Fprintf(o.ErrOut, "%s will be deleted\n", changes[i].Object())
 			}
 		}
-		if err := o.confirm("delete", d.yes); err != nil {
+		if err := o.confirmDeletion(d.yes); err != nil {
 			return err
 		}
 	}

@@ -63,7 +63,7 @@ func TestFilesAreAppliedOnAHub(t *testing.T) {
 
 	w.shows(cli.ExitFailed, "slipway delete -f "+changed, "run web-1", "stop it first, or force the deletion")
 	w.shows(cli.ExitDone, "slipway delete --dry-run --force -f "+changed, "clusterstagedupdaterun/web-1: deleted (dry run)\n")
-	w.shows(cli.ExitDone, "slipway delete --force -f "+changed, "clusterstagedupdaterun/web-1 will be deleted", "clusterstagedupdaterun/web-1: deleted\nclusterstagedupdatestrategy/careful: deleted\nclusterresourceplacement/web: deleted\n")
+	w.shows(cli.ExitDone, "slipway delete --yes --force -f "+changed, "clusterstagedupdaterun/web-1 will be deleted", "clusterstagedupdaterun/web-1: deleted\nclusterstagedupdatestrategy/careful: deleted\nclusterresourceplacement/web: deleted\n")
 	w.eventually("slipway get placements", "no placements")
 	w.shows(cli.ExitDone, "slipway delete -f testdata/hub.yaml", "clusterresourceplacement/web: not found")
 }

@@ -243,17 +243,70 @@ func TestTheObjectsOfFilesAreDeleted(t *testing.T) {
 	v.shows(cli.ExitDone, "apply -f "+dir)
 	override := v.write("override.yaml", overrideFile)
 	v.shows(cli.ExitDone, "delete --dry-run -f "+override, "override/eu: deleted, from placement store (dry run)")
-	v.shows(cli.ExitDone, "delete -f "+override, "placement/store will change", "placement/store: configured\noverride/eu: deleted, from placement store\n")
-	code, out, errOut := v.on("delete", "-f", dir)
-	v.printed(cli.ExitDone, "run/store-1: deleted\nplacement/store: deleted, an engine removes its objects from the clusters\noverride/eu: not found\nstrategy/careful: deleted\n", code, out, errOut)
+	v.shows(cli.ExitDone, "delete --yes -f "+override, "placement/store will change", "placement/store: configured\noverride/eu: deleted, from placement store\n")
+	code, out, errOut := v.on("delete", "-f", dir, "--yes")
+	v.printed(cli.ExitDone, "run/store-1: deleted\nplacement/store: deleting, the engine that runs on this store next removes its objects from the clusters\noverride/eu: not found\nstrategy/careful: deleted\n", code, out, errOut)
 	for _, want := range []string{"run/store-1 will be deleted, with its events\n", "placement/store will be deleted, with the objects on its clusters by its own policy\n", "strategy/careful will be deleted\n"} {
 		if !strings.Contains(errOut, want) {
 			t.Errorf("no %q in\n%s", want, errOut)
 		}
 	}
-	v.shows(cli.ExitFailed, "apply -f "+v.write("a.yaml", placementFile), "ClusterResourcePlacement/store: the placement is being deleted: apply it again after the end of the deletion")
+	v.shows(cli.ExitFailed, "apply -f "+v.write("a.yaml", placementFile), "ClusterResourcePlacement/store: the placement is being deleted, and cannot be applied before that has ended: an engine deletes it")
+	v.shows(cli.ExitDone, "get placements", "store", "Deleting")
+	v.shows(cli.ExitDone, "describe placement store", "Deleting since:   2")
 	v.shows(cli.ExitDone, "get strategies", "no strategies")
 	v.shows(cli.ExitFailed, "delete strategy none", "strategy none does not exist")
+}
+
+// A placement that was never rolled out is gone at once, with its overrides: no cluster has objects
+// of it, so no engine is needed. It can be applied again.
+func TestAPlacementThatWasNeverRolledOutIsDeletedAtOnce(t *testing.T) {
+	v := newEnv(t)
+	v.file = filepath.Join(t.TempDir(), "new.db")
+	dir := v.write("a.yaml", placementFile+"---\n"+strategyFile+"---\n"+overrideFile)
+	for range 2 {
+		v.shows(cli.ExitDone, "apply -f "+dir, "placement/store: created")
+		v.shows(cli.ExitDone, "get placements", "store", "Declared")
+		code, out, errOut := v.on("delete", "-f", dir, "--dry-run")
+		v.printed(cli.ExitDone, "placement/store: deleted (dry run)\noverride/eu: deleted, with placement store (dry run)\nstrategy/careful: deleted (dry run)\n", code, out, errOut)
+		code, out, errOut = v.on("delete", "-f", dir, "--yes")
+		v.printed(cli.ExitDone, "placement/store: deleted\noverride/eu: deleted, with placement store\nstrategy/careful: deleted\n", code, out, errOut)
+		v.shows(cli.ExitDone, "get placements", "no placements")
+	}
+	v.shows(cli.ExitDone, "apply -f "+dir, "placement/store: created")
+	v.shows(cli.ExitDone, "delete placement store", "placement/store: deleted\n")
+	v.shows(cli.ExitDone, "delete -f "+v.write("a.yaml", placementFile), "placement/store: not found")
+}
+
+// Without a terminal, delete -f needs --yes.
+func TestADeletionWithoutATerminalNeedsYes(t *testing.T) {
+	v := newEnv(t)
+	dir := v.write("a.yaml", placementFile+"---\n"+strategyFile)
+	v.shows(cli.ExitDone, "apply -f "+dir)
+	v.shows(cli.ExitUsage, "delete -f "+dir, "placement/store will be deleted", "nothing was deleted: --yes is not set, and there is no terminal")
+	v.shows(cli.ExitDone, "get placements", "store")
+	v.shows(cli.ExitDone, "delete --yes -f "+dir, "strategy/careful: deleted")
+}
+
+// A run that cannot be planned stops apply before the first change.
+func TestARunThatCannotBePlannedChangesNothing(t *testing.T) {
+	v := newEnv(t)
+	dir := v.write("a.yaml", placementFile+"---\n"+strategyFile+"---\n"+runFile)
+	var out, errOut bytes.Buffer
+	code := run(t.Context(), []string{"--store", v.file, "apply", "-f", dir}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, nil)
+	if code != cli.ExitFailed || out.Len() > 0 || !strings.Contains(errOut.String(), "a.yaml:17: run/store-1: no cluster to take a snapshot from: add --clusters KUBECONFIG and --source CONTEXT") {
+		t.Errorf("%d, %s%s", code, out.String(), errOut.String())
+	}
+	unmatched := strings.Replace(strategyFile, "labelSelector: {}", "labelSelector: {matchLabels: {none: here}}", 1)
+	ofShop := strings.Replace(runFile, "placementName: store", "placementName: shop", 1)
+	if out := v.shows(cli.ExitFailed, "apply -f "+v.write("a.yaml", unmatched+"---\n"+ofShop), "a.yaml:10: ", "clusters"); out != "" {
+		t.Errorf("something was written:\n%s", out)
+	}
+	v.shows(cli.ExitDone, "get strategies", "no strategies")
+	code, text, _ := v.on("apply", "-f", v.write("a.yaml", placementFile+"---\n"+unmatched+"---\n"+runFile))
+	if code != cli.ExitFailed || text != "placement/store: created\nstrategy/careful: created\n" {
+		t.Errorf("%d\n%s", code, text)
+	}
 }
 
 // A placement that a program declares with an owner is the program's.
@@ -267,7 +320,7 @@ func TestAFileDoesNotChangeThePlacementOfAProgram(t *testing.T) {
 	})
 	file := v.write("a.yaml", placementFile)
 	v.shows(cli.ExitFailed, "apply -f "+file, `a.yaml:1: ClusterResourcePlacement/store: the placement belongs to "program", a program that declares it: change it there`)
-	v.shows(cli.ExitFailed, "delete -f "+file, `the placement belongs to "program", a program that declares it: delete it there`)
+	v.shows(cli.ExitFailed, "delete --yes -f "+file, `the placement belongs to "program", a program that declares it: delete it there`)
 }
 
 // The program that has the store open declares the documents, and its engine carries the run out.
@@ -284,7 +337,7 @@ func TestFilesAreAppliedThroughServe(t *testing.T) {
 	v.shows(cli.ExitDone, "create run store-2 --placement store --strategy careful", "run/store-2: created")
 	v.shows(cli.ExitFailed, "create run store-3 --placement store --strategy none", "strategy none does not exist")
 	v.shows(cli.ExitDone, "apply -f "+file, "placement/store: unchanged", "run/store-1: unchanged")
-	v.shows(cli.ExitDone, "delete -f "+v.write("a.yaml", placementFile), "placement/store: deleted")
+	v.shows(cli.ExitDone, "delete --yes -f "+v.write("a.yaml", placementFile), "placement/store: deleting, an engine removes its objects from the clusters")
 }
 
 // runOf is the document of run shop-2, which is running.
@@ -299,7 +352,7 @@ func TestADeletionStopsBeforeARunThatRefuses(t *testing.T) {
 	v := newEnv(t)
 	dir := v.write("a.yaml", strings.Replace(placementFile, "name: store", "name: shop", 1)+"---\n"+runOf)
 	for _, more := range []string{"", " --dry-run", " --yes"} {
-		if out := v.shows(cli.ExitFailed, "delete -f "+dir+more, "a.yaml:8: ClusterStagedUpdateRun/shop-2: the run is Running: stop it first, or force its deletion with --force"); strings.Contains(out, "deleted") {
+		if out := v.shows(cli.ExitFailed, "delete --yes -f "+dir+more, "a.yaml:8: ClusterStagedUpdateRun/shop-2: the run is Running: stop it first, or force its deletion with --force"); strings.Contains(out, "deleted") {
 			t.Errorf("something was deleted:\n%s", out)
 		}
 	}
@@ -335,9 +388,9 @@ func TestARunIsNotCreatedWithoutItsPlacementAndStrategy(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ fails, done, want string }{
-		{"placement/store", "strategy/careful", "a.yaml:1: placement/store changed meanwhile\noverride/eu: not applied: placement/store failed\na.yaml:28: run/store-1: not applied: placement/store failed"},
-		{"strategy/careful", "placement/store override/eu", "a.yaml:8: strategy/careful changed meanwhile\na.yaml:28: run/store-1: not applied: strategy/careful failed"},
-		{"run/store-1", "placement/store override/eu strategy/careful", "a.yaml:28: run/store-1 changed meanwhile"},
+		{"placement/store", "strategy/careful", "a.yaml:1: placement/store changed meanwhile\noverride/eu: not applied: placement/store failed\na.yaml:28: run/store-1: not applied: placement/store failed\nthese changes were made, and stay: strategy/careful"},
+		{"strategy/careful", "placement/store override/eu", "a.yaml:8: strategy/careful changed meanwhile\na.yaml:28: run/store-1: not applied: strategy/careful failed\nthese changes were made, and stay: placement/store, override/eu"},
+		{"run/store-1", "placement/store override/eu strategy/careful", "a.yaml:28: run/store-1 changed meanwhile\nthese changes were made, and stay: placement/store, override/eu, strategy/careful"},
 	} {
 		done, out, err := carried(changes, false, c.fails)
 		if got := strings.Join(done, " "); err == nil || err.Error() != c.want || got != c.done || strings.Contains(out, "run/") {
@@ -355,7 +408,7 @@ func TestNothingIsDeletedAfterAFailure(t *testing.T) {
 		{Kind: "placement", Name: "web", Action: declare.Deleted},
 	}
 	done, out, err := carried(changes, true, "run/b")
-	if len(done) != 1 || out != "run/a: deleted\nrun/c: not found\n" || err == nil || err.Error() != "run/b changed meanwhile\nplacement/web: not deleted: run/b failed" {
+	if len(done) != 1 || out != "run/a: deleted\nrun/c: not found\n" || err == nil || err.Error() != "run/b changed meanwhile\nplacement/web: not deleted: run/b failed\nthese changes were made, and stay: run/a" {
 		t.Errorf("did %v\n%s%v", done, out, err)
 	}
 }

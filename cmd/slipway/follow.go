@@ -128,11 +128,7 @@ func (e *end) outcome() error {
 	if e.run.State == stages.Completed {
 		return nil
 	}
-	text := ""
-	if back := cli.RollbackText(&e.back); back != "" {
-		text = ", " + back
-	}
-	return fmt.Errorf("run %s is %s%s: %w", e.run.Name, e.run.State, text, cli.ErrUnsuccessful)
+	return cli.Unsuccessful(e.run.Name, e.run.State, e.run.Reason, cli.RollbackText(&e.back))
 }
 
 // newWatch shows a run until it and its rollback have ended. In a file that no program holds

@@ -33,7 +33,7 @@ func TestARunIsFollowedToTheEndOfItsRollback(t *testing.T) {
 			if code != want[verb] && code != cli.ExitUnsuccessful {
 				t.Errorf("exit code %d, %s", code, errOut)
 			}
-			if verb != "history" && !strings.Contains(errOut, "run shop-2 is Failed, rolled back by run shop-2-rollback: the run did not complete") {
+			if verb != "history" && !strings.Contains(errOut, "run shop-2 failed: request shop-2-after-canary was rejected by ann; it is rolled back by run shop-2-rollback") {
 				t.Errorf("it says %s", errOut)
 			}
 			if last := out[len(out)-1]; verb != "wait" && (!strings.Contains(last, "RunCompleted") || !strings.Contains(last, "shop-2-rollback")) {

@@ -102,13 +102,17 @@ func (c call) requestsOfRun(ctx context.Context, run string) ([]approval.Request
 var approvalColumns = []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter", "Gate", "Missing", "Placement", "Plan"}
 
 var kinds = []kind{
-	kindOf("placement", "", 5, []string{"Name", "Snapshots", "Latest", "Taken", "Runs", "Owner"}, all(call.Placements),
+	kindOf("placement", "", 5, []string{"Name", "Snapshots", "Latest", "Runs", "State", "Taken", "Deleting since", "Owner"}, all(call.Placements),
 		func(l *cli.List, p httpapi.PlacementSummary) {
 			latest, at := "", time.Time{}
 			if p.Latest != nil {
 				latest, at = p.Latest.Name(), p.Latest.TakenAt
 			}
-			l.Add(p.Name, p, p.Snapshots, latest, at, p.Runs, p.Owner)
+			state := "Declared"
+			if !p.DeletingSince.IsZero() {
+				state = "Deleting"
+			}
+			l.Add(p.Name, p, p.Snapshots, latest, p.Runs, state, at, p.DeletingSince, p.Owner)
 		}),
 	kindOf("strategy", "", 4, []string{"Name", "Stages", "Profile", "Rollback"}, all(call.Strategies),
 		func(l *cli.List, s httpapi.DeclaredStrategy) {

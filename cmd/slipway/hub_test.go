@@ -232,7 +232,7 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitFailed, "slipway delete placement web --policy Abandon", "deletion policy in its spec")
 	w.shows(cli.ExitFailed, "slipway delete placement none", "none")
 	w.shows(cli.ExitFailed, "slipway delete placement web --as ann", "--clusterrole=slipway-cluster-editor")
-	w.shows(cli.ExitDone, "slipway delete placement web", "placement/web: an engine deletes it")
+	w.shows(cli.ExitDone, "slipway delete placement web", "placement/web: deleting, an engine removes its objects from the clusters")
 	w.eventually("slipway get placements", "no placements")
 	w.shows(cli.ExitFailed, "get configmap web -n shop --kubeconfig "+w.path("members/member1.kubeconfig"), "not found")
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/amc"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/azure"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
@@ -64,7 +65,7 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	root.SetIn(streams.In)
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
+	root.SetFlagErrorFunc(cli.FlagError)
 	flags := root.PersistentFlags()
 	o.target.AddFlags(flags)
 	kube := hubtarget.NewFlags(&o.target)
@@ -148,7 +149,11 @@ func (o *options) command(use, short, example string, do func(context.Context, c
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o.Formats = formats
 		return o.target.Do(cmd.Context(), *reads, func(ctx context.Context, t *target.Target) error {
-			return do(ctx, call{t, args})
+			c := call{t, args}
+			if least > 0 && words[0] == "RUN" {
+				return o.withList(c.run(), do(ctx, c))
+			}
+			return do(ctx, c)
 		})
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
@@ -159,6 +164,14 @@ func (o *options) command(use, short, example string, do func(context.Context, c
 		return o.complete(cmd.Context(), name, argument, args, word), cobra.ShellCompDirectiveNoFileComp
 	}
 	return cmd
+}
+
+// withList adds to the error of a run that does not exist the verb that lists the runs.
+func (o *options) withList(run string, err error) error {
+	if errors.Is(err, backend.ErrNotFound) && strings.HasSuffix(err.Error(), "run "+run+" does not exist") {
+		return fmt.Errorf("%w; %s get runs lists all", err, o.Name)
+	}
+	return err
 }
 
 // completing limits the time of a completion, because the shell waits for it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -155,14 +156,14 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 		"slipway "+use+" web-v2 --comment \"see the dashboard\"", func(ctx context.Context, c call) error {
 			r, err := openRequest(ctx, c, c.args[0], c.args[1:]...)
 			if err != nil {
-				return err
+				return withoutRun(ctx, c, use, o.Name, err)
 			}
 			shown := *o
 			shown.Out, shown.Output = o.ErrOut, cli.Table
 			if err := shown.showRequest(ctx, c, r); err != nil {
 				return err
 			}
-			if err := o.confirm(use, yes); err != nil {
+			if err := o.confirm(use, "nothing is recorded", yes); err != nil {
 				return err
 			}
 			err = c.Run(r.Run).Command(ctx, stages.Command{Verb: stages.Decide, Name: r.Name, Decision: &approval.Decision{Verdict: verdict, Comment: comment, Binding: r.Binding}})
@@ -192,16 +193,44 @@ func openRequest(ctx context.Context, c call, run string, named ...string) (r ap
 	return l.Values()[0].(approval.Request), nil
 }
 
-// confirm asks on a terminal for a confirmation.
-func (o *options) confirm(use string, yes bool) error {
-	if f, is := o.In.(*os.File); yes || !is || !term.IsTerminal(int(f.Fd())) {
+// confirmDeletion asks for a confirmation. Without a terminal it needs --yes.
+func (o *options) confirmDeletion(yes bool) error {
+	if !yes && !o.asks() {
+		return cli.Usagef("nothing was deleted: --yes is not set, and there is no terminal to ask for a confirmation")
+	}
+	return o.confirm("delete", "nothing was deleted", yes)
+}
+
+// withoutRun returns the error of a decision. If the call names a request where RUN is expected, it
+// shows the complete call.
+func withoutRun(ctx context.Context, c call, use, name string, err error) error {
+	request := strings.TrimPrefix(c.args[0], "approval/")
+	if len(c.args) > 1 || !errors.Is(err, backend.ErrNotFound) {
+		return err
+	}
+	open, unread := c.Requests(ctx)
+	if i := slices.IndexFunc(open, func(r approval.Request) bool { return r.Name == request }); unread == nil && i >= 0 {
+		return cli.Usagef("%s is a request of run %s: %s %s %[2]s %[1]s", request, open[i].Run, name, use)
+	}
+	return err
+}
+
+// asks reports whether the command can ask a person.
+func (o *options) asks() bool {
+	f, is := o.In.(*os.File)
+	return is && term.IsTerminal(int(f.Fd()))
+}
+
+// confirm asks on a terminal for a confirmation. Undone says what another answer than yes means.
+func (o *options) confirm(use, undone string, yes bool) error {
+	if yes || !o.asks() {
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "%s? [y/N] ", use)
 	in := bufio.NewScanner(o.In)
 	in.Scan() // unreadable input is no answer
 	if answer := strings.ToLower(strings.TrimSpace(in.Text())); answer != "y" && answer != "yes" {
-		return errors.New("nothing is recorded: the answer was not y")
+		return errors.New(undone + ": the answer was not y")
 	}
 	return nil
 }
@@ -247,28 +276,37 @@ func newDelete(o *options) *cobra.Command {
 	var placed fleet.DeleteOptions
 	var force bool
 	var d deletion
-	kind := func(kind, short, done string, do func(c call, ctx context.Context, name string) error) *cobra.Command {
+	kind := func(kind, short string, do func(c call, ctx context.Context, name string) (done string, err error)) *cobra.Command {
 		return o.writing(kind+" NAME", short,
 			"", func(ctx context.Context, c call) error {
 				name := strings.TrimPrefix(c.args[0], kind+"/")
-				if err := do(c, ctx, name); err != nil {
+				done, err := do(c, ctx, name)
+				if err != nil {
 					return err
 				}
 				return o.Recorded(kind+"/"+name, "%s", done)
 			})
 	}
-	placement := kind("placement", "Delete a placement, and its objects on the clusters", "an engine deletes it",
-		func(c call, ctx context.Context, name string) error { return c.Placement(name).Delete(ctx, placed) })
+	simply := func(do func(c call, ctx context.Context, name string) error) func(call, context.Context, string) (string, error) {
+		return func(c call, ctx context.Context, name string) (string, error) { return "deleted", do(c, ctx, name) }
+	}
+	placement := kind("placement", "Delete a placement, and its objects on the clusters", func(c call, ctx context.Context, name string) (string, error) {
+		gone, err := deletePlacement(ctx, c, name, placed)
+		if gone {
+			return "deleted", err
+		}
+		return "deleting, " + byAnEngine(c), err
+	})
 	placement.Flags().StringVar((*string)(&placed.Policy), "policy", "",
 		"fate of the objects on the clusters: DeleteCreated, Delete or Abandon; default: the policy of the placement")
-	run := kind("run", "Delete a run with its events", "deleted",
-		func(c call, ctx context.Context, name string) error { return c.Run(name).Delete(ctx, force) })
+	run := kind("run", "Delete a run with its events",
+		simply(func(c call, ctx context.Context, name string) error { return c.Run(name).Delete(ctx, force) }))
 	run.Flags().BoolVar(&force, "force", false, "also delete a run that has not ended; clusters in flight keep their current state")
 	all := o.command("delete -f FILE", "Delete the objects in files, or a placement, a strategy, a run, a cap, or the record of a deletion",
 		"slipway delete -f fleet/ --dry-run\nslipway delete placement web", func(ctx context.Context, c call) error { return o.deleteFiles(ctx, c, d) }, &d.dry)
 	fileFlag(all, &d.files)
 	all.Flags().BoolVar(&d.dry, "dry-run", false, "only show what would be deleted")
-	all.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask for a confirmation on a terminal")
+	all.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask for a confirmation; needed without a terminal")
 	all.Flags().BoolVar(&d.force, "force", false, "also delete runs that have not ended; clusters in flight keep their current state")
 	all.Flags().StringVar((*string)(&d.placed.Policy), "policy", "",
 		"fate of the objects on the clusters of placements: DeleteCreated, Delete or Abandon; default: the policy of each placement")
@@ -278,16 +316,16 @@ func newDelete(o *options) *cobra.Command {
 	all.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) > 0:
-			return cli.Usagef("unknown command %q for %q: see %[2]s --help", args[0], cmd.CommandPath())
+			return cli.UnknownCommand(cmd, args[0])
 		case len(d.files) == 0:
 			return cmd.Help()
 		}
 		return deleteFiles(cmd, args)
 	}
 	all.AddCommand(placement, run,
-		kind("strategy", "Delete a declared strategy; runs have a copy of it", "deleted", call.DeleteStrategy),
-		kind("cap", "Delete a cap that no run holds or waits for", "deleted", call.DeleteCap),
-		kind("deletion", "Forget how the deletion of a placement ended", "deleted",
-			func(c call, ctx context.Context, name string) error { return c.Placement(name).ForgetDeletion(ctx) }))
+		kind("strategy", "Delete a declared strategy; runs have a copy of it", simply(call.DeleteStrategy)),
+		kind("cap", "Delete a cap that no run holds or waits for", simply(call.DeleteCap)),
+		kind("deletion", "Forget how the deletion of a placement ended",
+			simply(func(c call, ctx context.Context, name string) error { return c.Placement(name).ForgetDeletion(ctx) })))
 	return all
 }

@@ -69,6 +69,11 @@ const wrong = `
 get
 get nonsense
 get runs --nonsense
+get runs --placment shop
+aply -f web.yaml
+creat run shop-3
+delete plcement shop
+get runs --timeout 5
 get runs -o text
 get runs -n
 get run shop-1 other
@@ -81,6 +86,7 @@ describe run other
 history other
 explain
 explain other
+explain shop-1 eu-9
 preview shop
 preview none --strategy testdata/texts/strategy.yaml
 preview shop --strategy none.yaml
@@ -112,6 +118,7 @@ rollback shop-2 --name shop-1
 rollback other
 approve shop-1
 approve shop-2 none
+approve shop-2-after-canary
 reject other
 wait shop-2
 watch other
@@ -123,6 +130,8 @@ delete run other
 delete placement other
 delete placement shop --policy nonsense
 delete cap other
+delete -f testdata/texts/declared.yaml
+apply -f testdata/texts/typo.yaml
 forecast other
 timeline other
 cordon eu-1
@@ -142,6 +151,10 @@ store check
 store nonsense
 demo --approve never
 demo --wait -1s
+demo --wait 5
+demo --aprove ask
+demo --dir none
+demo --data tutorial extra
 simulate none.yaml
 updaterun get
 workflow get

@@ -51,7 +51,7 @@ func TestWatchDrawsARunThatAnotherTerminalApproves(t *testing.T) {
 		v := newEnv(t)
 		_, end := v.serve()
 		term, code := v.onTerminal(size[0], size[1], "watch", "shop-2", "--store", v.file)
-		term.UntilText("shop-2  shop", "waits for approval shop-2-after-canary: 1 more", "ends with the approval", "a shows what waits for approval")
+		term.UntilText("shop-2  shop", "waits for approval shop-2-after-canary: 1 more approval needed", "ends with the approval", "a shows what waits for approval")
 		v.shows(cli.ExitDone, "approve shop-2 --as ann")
 		if got := code(); got != cli.ExitDone {
 			t.Errorf("exit code %d", got)
@@ -74,7 +74,7 @@ func TestWatchApprovesWhatItShows(t *testing.T) {
 	if got := code(); got != cli.ExitUnsuccessful {
 		t.Errorf("exit code %d of a run that was rejected", got)
 	}
-	term.UntilText("Failed in", "rejected by ann", "error: run shop-2 is Failed, rolled back by run shop-2-rollback", "rolls back shop-2  Completed")
+	term.UntilText("Failed in", "rejected by ann", "error: run shop-2 failed: request shop-2-after-canary was rejected by ann; it is", "rolls back shop-2  Completed")
 }
 
 func TestTheRunContinuesAfterAWatchIsClosed(t *testing.T) {

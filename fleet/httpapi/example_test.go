@@ -63,7 +63,7 @@ func ExampleServe() {
 	stop()
 	fmt.Println(<-ended)
 	// Output:
-	// <nil> run web-1 does not exist: the list of runs has the names of all runs
+	// <nil> run web-1 does not exist
 	// <nil>
 }
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
+	"time"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -33,6 +34,8 @@ type (
 		Snapshots int                `json:"snapshots"`
 		Latest    *snapshot.Snapshot `json:"latest,omitempty"`
 		Runs      int                `json:"runs"`
+		// DeletingSince is the time of the request to delete the placement; zero if there is none.
+		DeletingSince time.Time `json:"deletingSince,omitzero"`
 		// Version identifies the declaration, for the precondition of a PUT; empty on a hub.
 		Version string `json:"version,omitempty"`
 	}
@@ -296,6 +299,7 @@ func summaryOf(c *call, name string) (s PlacementSummary, err error) {
 	if err != nil {
 		return s, err
 	}
+	s.DeletingSince = view.DeletingSince()
 	taken := view.Snapshots()
 	if s.Snapshots = len(taken); s.Snapshots > 0 {
 		s.Latest = &taken[s.Snapshots-1]

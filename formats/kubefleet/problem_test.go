@@ -184,7 +184,7 @@ func TestProblemsOfDocuments(t *testing.T) {
 		"duplicate key":    {ns + "a: 1\nb: 2\na: 3\n", "f.yaml:6: Namespace/ns: a: is there already, on line 4"},
 		"version":          {"apiVersion: placement.kubernetes-fleet.io/v2\nkind: ClusterResourcePlacement\nmetadata: {name: ns}\n", "f.yaml:1: ClusterResourcePlacement/ns: apiVersion: the version is not known; known are v1, v1alpha1, v1beta1"},
 		"other kind":       {fmt.Sprintf(header, "ResourceSnapshot"), "f.yaml:2: ResourceSnapshot/x: kind: this kind is not read, because a hub writes such objects itself; leave the document out"},
-		"unknown kind":     {fmt.Sprintf(header, "Placement"), "f.yaml:2: Placement/x: kind: this kind is not read; leave the document out"},
+		"unknown kind":     {fmt.Sprintf(header, "Placement"), "f.yaml:2: Placement/x: kind: this kind is not read; known are ClusterResourcePlacement, ClusterResourceOverride, ClusterStagedUpdateStrategy, ClusterStagedUpdateRun, ClusterResourceEnvelope, MemberCluster: correct the kind, or leave the document out"},
 		"answer":           {fmt.Sprintf(header, "ClusterApprovalRequest"), "f.yaml:2: ClusterApprovalRequest/x: kind: only a hub reads the answer to a request from its object"},
 		"eviction":         {fmt.Sprintf(header, "ClusterResourcePlacementEviction"), "f.yaml:2: ClusterResourcePlacementEviction/x: kind: only a hub carries out evictions"},
 		"namespace":        {strings.Replace(stage("labelSelector: {}"), "name: x", "name: x, namespace: y", 1), "f.yaml:3: ClusterStagedUpdateStrategy/x: metadata.namespace: a ClusterStagedUpdateStrategy is cluster-scoped"},

@@ -164,7 +164,12 @@ func notRead(kind string) string {
 		"ClusterResourceOverrideSnapshot", "ResourceOverrideSnapshot", "ClusterResourceBinding", "ResourceBinding", "ClusterResourcePlacementStatus":
 		return "this kind is not read, because a hub writes such objects itself; leave the document out"
 	}
-	return "this kind is not read; leave the document out"
+	return "this kind is not read; known are " + strings.Join(knownKinds, ", ") + ": correct the kind, or leave the document out"
+}
+
+// knownKinds are the kinds that are read, without their twins in a namespace.
+var knownKinds = []string{ //nolint:gochecknoglobals // a constant
+	"ClusterResourcePlacement", "ClusterResourceOverride", "ClusterStagedUpdateStrategy", "ClusterStagedUpdateRun", "ClusterResourceEnvelope", "MemberCluster",
 }
 
 func (r *reader) placement(d *document, namespaced bool) {

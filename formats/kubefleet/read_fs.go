@@ -2,7 +2,6 @@ package kubefleet
 
 import (
 	"bytes"
-	"fmt"
 	"io/fs"
 	"path"
 )
@@ -25,10 +24,17 @@ func ReadFS(dir fs.FS) (Documents, error) {
 		}
 	}
 	if len(all) == 0 {
-		return Documents{}, fmt.Errorf("there is no *.yaml file: %w", fs.ErrNotExist)
+		return Documents{}, noDocument{}
 	}
 	return ReadAll(all...)
 }
+
+// noDocument is the error of a directory without a document. It matches fs.ErrNotExist.
+type noDocument struct{}
+
+func (noDocument) Error() string { return "no file ends in .yaml, .yml or .json" }
+
+func (noDocument) Unwrap() error { return fs.ErrNotExist }
 
 // IsDocument reports whether [ReadFS] reads a file of this name.
 func IsDocument(name string) bool {

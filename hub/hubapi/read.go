@@ -105,6 +105,9 @@ func (h *Hub) placements(ctx context.Context, name string) ([]httpapi.PlacementS
 			p.Placement = fleet.Placement{} // it is refused, and its status says why
 		}
 		p.Name, p.Owner = h.shown(u.GetNamespace(), u.GetName()), string(u.GetUID())
+		if at := u.GetDeletionTimestamp(); at != nil {
+			p.DeletingSince = at.Time
+		}
 		if name != "" && p.Name != name {
 			continue
 		}

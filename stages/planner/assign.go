@@ -2,11 +2,13 @@ package planner
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -194,7 +196,22 @@ func (b *planner) leave(at *field.Path, unassigned []int) {
 		b.warn("clusters that no stage selects are left out: %s", someOf(names))
 		return
 	}
-	b.fail(at, names, "in no stage; every cluster must be in exactly one, or unassigned must be Exclude or FinalStage")
+	b.fail(at, names, fmt.Sprintf("in no stage of strategy %s; every cluster must be in exactly one (%s): correct a selector of the strategy or a label, "+
+		"or set unassigned of the strategy to Exclude or FinalStage", cmp.Or(b.plan.Strategy.Name, "without a name"), b.labelsOf(unassigned)))
+}
+
+// labelsOf lists the labels of clusters, of at most three.
+func (b *planner) labelsOf(clusters []int) string {
+	const most = 3
+	var out []string
+	for _, c := range clusters[:min(len(clusters), most)] {
+		has := "no labels"
+		if l := b.clusters[c].Labels; len(l) > 0 {
+			has = "the labels " + labels.FormatLabels(l)
+		}
+		out = append(out, b.clusters[c].Name+" has "+has)
+	}
+	return strings.Join(out, "; ")
 }
 
 // names returns the names of clusters.

@@ -139,12 +139,16 @@ func missing(req approval.Request) string {
 		if out != "" {
 			out += ", "
 		}
-		out += fmt.Sprintf("%d more", q.Count)
+		noun := "approvals"
+		if q.Count == 1 {
+			noun = "approval"
+		}
+		out += fmt.Sprintf("%d more %s", q.Count, noun)
 		if q.Group != "" {
-			out += " of " + q.Group
+			out += " by " + q.Group
 		}
 	}
-	return out
+	return out + " needed"
 }
 
 // windowsAwaited names the groups of the current stage with clusters that are outside their
@@ -211,6 +215,19 @@ func awaitsInFlight(p *stages.Plan, r *Run, f *runstate.InFlight) stages.Awaited
 	return a
 }
 
+// planned lists the clusters of a plan, at most ten.
+func planned(p *stages.Plan) string {
+	const most = 10
+	var names []string
+	for i := range p.Clusters[:min(len(p.Clusters), most)] {
+		names = append(names, p.Clusters[i].Name)
+	}
+	if n := len(p.Clusters) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), n)
+	}
+	return strings.Join(names, ", ")
+}
+
 // Explain returns the state of the cluster in the run and the conditions that it waits for. It
 // fails if the cluster is not in the plan. If the run does not belong to the plan, it returns the
 // error of [Run.Check].
@@ -220,7 +237,7 @@ func Explain(p *stages.Plan, r *Run, cluster string) (stages.Explanation, error)
 	}
 	pos, ok := p.Position(cluster)
 	if !ok {
-		return stages.Explanation{}, fmt.Errorf("run %s: cluster %s is not in the plan: %s", r.Name, cluster, p.Rollback.Absent(cluster))
+		return stages.Explanation{}, fmt.Errorf("run %s: cluster %s is not in the plan (%s): %s", r.Name, cluster, planned(p), p.Rollback.Absent(cluster))
 	}
 	stage, group := p.StageOf(pos)
 	e := stages.Explanation{
@@ -241,9 +258,9 @@ func Explain(p *stages.Plan, r *Run, cluster string) (stages.Explanation, error)
 			e.Reason += r.form.RollbackRequest.Sentence()
 		}
 	case stages.Completed:
-		e.Reason = "the cluster has been proven to be at the plan's revision"
+		e.Reason = fmt.Sprintf("the cluster has snapshot %d: it was read back and is healthy", p.IndexAt(pos))
 		if p.Stages[stage].Remove {
-			e.Reason = "the cluster has been proven to be clean"
+			e.Reason = "the cluster is clean: it was read back"
 		}
 		e.Reason += p.Rollback.AsBefore() + r.form.RollbackRequest.Sentence()
 	case stages.Running:

@@ -38,6 +38,7 @@ func (ad *Admitter) Continue(ctx context.Context, name string) (done bool, err e
 	}
 	rr, _, err := ad.state.Run(ctx, rec.Deleting.Run)
 	switch {
+	case rec.Deleting.Run == "": // no cluster has objects of it
 	case state.IsNotFound(err):
 		return false, ad.clean(ctx, rec)
 	case err != nil:

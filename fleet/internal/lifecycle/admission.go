@@ -283,7 +283,7 @@ type RetryAsked struct {
 }
 
 func (in RetryAsked) advance(m *machine) error {
-	if m.Deleting != nil {
+	if m.Deleting != nil && m.Deleting.Run != "" {
 		m.out.Turn.WaitsFor = m.Deleting.Run
 		return errUnchanged
 	}

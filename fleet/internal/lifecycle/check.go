@@ -132,8 +132,8 @@ func (s *State) wrongRollback() string {
 			return fmt.Sprintf("what the clusters had before run %s is kept, which is not known", b.Run)
 		}
 	}
-	if s.Deleting != nil && s.Deleting.Run == "" {
-		return "it is being deleted by no run"
+	if s.Deleting != nil && s.Deleting.Run == "" && !s.neverRolledOut() {
+		return "it is being deleted by no run, and clusters may have objects of it"
 	}
 	return ""
 }

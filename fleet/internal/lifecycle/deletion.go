@@ -7,7 +7,8 @@ import (
 )
 
 // DeleteRequested asks to delete the placement. From then on it accepts only the run that cleans
-// its clusters; Deletion.Run is the name of that run. A repeated request changes nothing.
+// its clusters; Deletion.Run is the name of that run. A placement that was never rolled out needs no
+// such run, so the state has none. A repeated request changes nothing.
 type DeleteRequested struct{ Deletion Deletion }
 
 func (in DeleteRequested) advance(m *machine) error {
@@ -16,6 +17,9 @@ func (in DeleteRequested) advance(m *machine) error {
 	}
 	if in.Deletion.Run == "" {
 		return fmt.Errorf("a deletion needs the name of the run that cleans: %w", ErrRefused)
+	}
+	if m.neverRolledOut() {
+		in.Deletion.Run = ""
 	}
 	m.Deleting = &in.Deletion
 	m.emit(stages.Event{Type: stages.PlacementDeleting, By: in.Deletion.By, Message: string(in.Deletion.End)})
@@ -64,6 +68,17 @@ func (s *State) IsEmpty() bool {
 	return len(s.Runs)+len(s.Snapshots) == 0 && s.Selection == nil && s.Bindings == Generation{} && s.Base == nil && s.Rollback == nil
 }
 
+// neverRolledOut reports whether the placement never had a snapshot. Then it never had a run either,
+// so that no cluster has an object of it.
+func (s *State) neverRolledOut() bool { return s.NextIndex == 0 && s.isUnbound() }
+
+// isUnbound reports whether the state names no run and no bindings.
+func (s *State) isUnbound() bool {
+	return len(s.Runs)+len(s.Retired) == 0 && s.Bindings == Generation{} && s.Rollback == nil
+}
+
 // cleans reports whether the run with this name cleans the clusters of the placement because it is
 // being deleted.
-func (s *State) cleans(run string) bool { return s.Deleting != nil && s.Deleting.Run == run }
+func (s *State) cleans(run string) bool {
+	return s.Deleting != nil && s.Deleting.Run == run && run != ""
+}

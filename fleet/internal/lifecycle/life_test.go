@@ -274,7 +274,7 @@ func (l *life) driveDeletion() {
 	}
 	r := l.runs[deletionRun]
 	switch {
-	case l.concluded:
+	case l.concluded, s.Deleting.Run == "":
 		_, _ = l.put(Emptied{UID: s.UID})
 	case r == nil:
 		r = &record{Entry: Entry{Run: deletionRun}, taken: -1}

@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	stdcmp "cmp"
 	"flag"
 	"fmt"
 	"maps"
@@ -427,7 +428,7 @@ func (w *env) stateText(s *State) string {
 		fmt.Fprintf(&b, "rollback of %s by %s\n", s.Rollback.OfRun, s.Rollback.Run)
 	}
 	if s.Deleting != nil {
-		fmt.Fprintf(&b, "deleting by %s\n", s.Deleting.Run)
+		fmt.Fprintf(&b, "deleting by %s\n", stdcmp.Or(s.Deleting.Run, "no run"))
 	}
 	return b.String()
 }

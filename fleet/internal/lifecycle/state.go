@@ -122,8 +122,9 @@ type Deletion struct {
 	Deadline       metav1.Duration     `json:"deadline"`
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency"`
 	End            End                 `json:"end"`
-	// Run is the name of the run that cleans the clusters.
-	Run string `json:"run"`
+	// Run is the name of the run that cleans the clusters; empty if the placement was never rolled
+	// out, because no cluster has objects of it.
+	Run string `json:"run,omitempty"`
 }
 
 // Run returns the admitted run with this UID, or false if the placement does not know it.

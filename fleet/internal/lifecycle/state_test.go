@@ -47,21 +47,21 @@ func TestValidateFindsWhatAdvanceCannotMake(t *testing.T) {
 	run := Run{Name: "a", UID: "u"}
 	active := Queue{Active: &Entry{UID: "u", Run: "a"}}
 	for name, s := range map[string]State{
-		"an unknown run in the queue":   {Queue: active},
-		"an ended run in the queue":     {Queue: active, Runs: []Run{{Name: "a", UID: "u", Ended: stages.Failed}}},
-		"a run that waits for itself":   {Queue: Queue{Active: active.Active, Waiting: []Entry{*active.Active}}, Runs: []Run{run}},
-		"a run twice":                   {Runs: []Run{run}, Retired: []Run{run}},
-		"a run without a UID":           {Runs: []Run{{Name: "a"}}},
-		"more runs than have ended":     {Runs: []Run{{Name: "a", UID: "u", Ended: stages.Failed, Nth: 1}}},
-		"an index that is to come":      {InUse: []int{0}},
-		"indexes out of order":          {NextIndex: 3, InUse: []int{2, 1}},
-		"a generation without an ID":    {Bindings: Generation{Generation: 1}},
-		"a base of an unknown run":      {Base: &Base{UID: "u"}},
-		"a base of later bindings":      {Runs: []Run{run}, Base: &Base{UID: "u", Bindings: Generation{Generation: 2, ID: "x"}}},
-		"a rollback without its place":  {Rollback: &PendingRollback{Of: "v", UID: "u", Run: "a"}},
-		"a rollback of nothing":         {Queue: active, Rollback: &PendingRollback{UID: "u", Run: "a"}},
-		"a rollback that is admitted":   {Queue: active, Runs: []Run{run}, Rollback: &PendingRollback{Of: "v", UID: "u", Run: "a"}},
-		"a deletion that no run begins": {Deleting: &Deletion{}},
+		"an unknown run in the queue":  {Queue: active},
+		"an ended run in the queue":    {Queue: active, Runs: []Run{{Name: "a", UID: "u", Ended: stages.Failed}}},
+		"a run that waits for itself":  {Queue: Queue{Active: active.Active, Waiting: []Entry{*active.Active}}, Runs: []Run{run}},
+		"a run twice":                  {Runs: []Run{run}, Retired: []Run{run}},
+		"a run without a UID":          {Runs: []Run{{Name: "a"}}},
+		"more runs than have ended":    {Runs: []Run{{Name: "a", UID: "u", Ended: stages.Failed, Nth: 1}}},
+		"an index that is to come":     {InUse: []int{0}},
+		"indexes out of order":         {NextIndex: 3, InUse: []int{2, 1}},
+		"a generation without an ID":   {Bindings: Generation{Generation: 1}},
+		"a base of an unknown run":     {Base: &Base{UID: "u"}},
+		"a base of later bindings":     {Runs: []Run{run}, Base: &Base{UID: "u", Bindings: Generation{Generation: 2, ID: "x"}}},
+		"a rollback without its place": {Rollback: &PendingRollback{Of: "v", UID: "u", Run: "a"}},
+		"a rollback of nothing":        {Queue: active, Rollback: &PendingRollback{UID: "u", Run: "a"}},
+		"a rollback that is admitted":  {Queue: active, Runs: []Run{run}, Rollback: &PendingRollback{Of: "v", UID: "u", Run: "a"}},
+		"a deletion without a run":     {NextIndex: 1, Deleting: &Deletion{}},
 	} {
 		if s.Validate() == nil {
 			t.Errorf("%s is valid", name)

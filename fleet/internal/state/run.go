@@ -110,7 +110,7 @@ func (st *State) withInFlight(ctx context.Context, rr *record.Run) (*record.Run,
 // Run returns the record of a run and its revision, without the clusters in flight that are in
 // pages. It returns the revision of an unreadable record too.
 func (st *State) Run(ctx context.Context, name string) (*record.Run, backend.Revision, error) {
-	missing := errdef.NotFound(errdef.Run, name, "the list of runs has the names of all runs")
+	missing := errdef.NotFound(errdef.Run, name, "")
 	if len(problems.Name(nil, name)) > 0 {
 		return nil, "", missing
 	}

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -163,7 +164,10 @@ func (c chunk) problem(err error) (line int, path, text string) {
 		line, _ = strconv.Atoi(m[1])
 	}
 	last := 1 + bytes.Count(bytes.TrimSuffix(c.text, []byte("\n")), []byte("\n"))
-	text = "is not YAML: " + Clip(text)
+	inBlock := strings.HasPrefix(text, "did not find expected key") || strings.HasPrefix(text, "did not find expected '-'")
+	if text = "is not YAML: " + Clip(text); inBlock { // the line is where the block begins
+		text += ", somewhere in the block that begins here; compare the indentation of its lines"
+	}
 	if regexp.MustCompile(`(?m)^ *\t`).Match(c.text) {
 		text += "; indent with spaces, not with tabs"
 	}

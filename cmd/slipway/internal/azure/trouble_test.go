@@ -62,7 +62,7 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 	s.do(cli.ExitFailed, "updatestrategy create $AT -n s --stages bad.json")
 	s.write("back.json", `{"stages": [{"name": "a", "groups": [{"name": "g"}]}], "slipwayRollback": {}}`)
 	s.do(cli.ExitFailed, "updatestrategy create $AT -n s --stages back.json")
-	if r := s.quietly(cli.ExitFailed, "updaterun list $AT --store ."); !strings.Contains(r.err, "it is a directory") {
+	if r := s.quietly(cli.ExitUsage, "updaterun list $AT --store ."); !strings.Contains(r.err, "this is a directory") {
 		t.Errorf("a directory: %s", r.err)
 	}
 	text := s.read("my-fleet.db.fleet")

@@ -274,7 +274,7 @@ func TestASecondTerminalApproves(t *testing.T) {
 	s.quietly(0, "updaterun create $AT -n run-1 --upgrade-type ControlPlaneOnly --kubernetes-version 1.26.0 --stages gates.json")
 	s.quietly(0, "updaterun create $AT -n run-2 --upgrade-type NodeImageOnly")
 	p := s.begin("updaterun start $AT -n run-1")
-	p.until("waits for approval run-1-before-stage1-group-1b: 1 more; gate update --gate-name run-1-before-stage1-group-1b --state Completed completes it")
+	p.until("waits for approval run-1-before-stage1-group-1b: 1 more approval needed; gate update --gate-name run-1-before-stage1-group-1b --state Completed completes it")
 	s.do(0, "gate list $AT -n run-1 -o json")
 	s.quietly(0, "gate update $AT -n run-1 --gate-name run-1-before-stage1-group-1b --state Completed")
 	p.until("ApprovalAccepted run-1/stage1/group-1b ", "ClusterCompleted run-1/stage1/group-1b/member-1b")

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/internal/durations"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // The exit codes. The documentation of the command has a table of them.
@@ -41,6 +42,28 @@ var (
 	// ErrTimeout reports that --timeout has passed.
 	ErrTimeout = errors.New("--timeout has passed")
 )
+
+// Unsuccessful returns the error of a run that did not complete: it names the run, its state, the
+// reason, and the rollback, which may be empty. It matches [ErrUnsuccessful].
+func Unsuccessful(run string, state stages.State, reason, rollback string) error {
+	text := fmt.Sprintf("run %s is %s", run, state)
+	if verb := map[stages.State]string{stages.Failed: "failed", stages.Completed: "completed", stages.Aborted: "was aborted", stages.Superseded: "was superseded"}[state]; verb != "" {
+		text = "run " + run + " " + verb
+	}
+	if reason != "" {
+		text += ": " + reason
+	}
+	if rollback != "" {
+		text += "; it is " + rollback
+	}
+	return unsuccessful(text)
+}
+
+type unsuccessful string
+
+func (e unsuccessful) Error() string { return string(e) }
+
+func (unsuccessful) Is(target error) bool { return target == ErrUnsuccessful }
 
 // UsageError is an error of the command line.
 type UsageError struct{ Err error }
@@ -149,7 +172,11 @@ func (o *Options) Logger() *slog.Logger {
 // Arguments turns a wrong number of arguments into a UsageError with the line of usage.
 func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
+		err := check(cmd, args)
+		switch {
+		case err != nil && len(args) > 0 && cmd.HasAvailableSubCommands():
+			return UnknownCommand(cmd, args[0])
+		case err != nil:
 			return Usagef("%w: want %s; see %s --help", err, cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil
@@ -183,7 +210,7 @@ func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 		Use: use, Short: short,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return Usagef("unknown command %q for %q: see %[2]s --help", args[0], cmd.CommandPath())
+				return UnknownCommand(cmd, args[0])
 			}
 			return cmd.Help()
 		},

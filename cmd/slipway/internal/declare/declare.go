@@ -24,8 +24,6 @@ import (
 type State struct {
 	Placements map[string]httpapi.PlacementSummary
 	Strategies map[string]httpapi.DeclaredStrategy
-	// Deleting are the placements that are being deleted.
-	Deleting map[string]bool
 	// Runs are the existing runs among the runs of the documents.
 	Runs map[string]fleet.Status
 }
@@ -41,6 +39,8 @@ const (
 	Started    Action = "started"
 	Stopped    Action = "stopped"
 	Deleted    Action = "deleted"
+	// Deleting is the action of a deletion that an engine carries out.
+	Deleting Action = "deleting"
 	// Missing is the action of a deletion of something that does not exist.
 	Missing Action = "not found"
 )
@@ -157,8 +157,9 @@ func (p *planner) placements() {
 		if exists && have.Owner != "" {
 			p.refuse(kind, namespace, name, "", "the placement belongs to %q, a program that declares it: change it there", have.Owner)
 		}
-		if p.have.Deleting[doc.Name] {
-			p.refuse(kind, namespace, name, "", "the placement is being deleted: apply it again after the end of the deletion")
+		if !have.DeletingSince.IsZero() {
+			p.refuse(kind, namespace, name, "", "the placement is being deleted, and cannot be applied before that has ended: an engine deletes it from its clusters, "+
+				"for example slipway serve with --clusters; slipway get placements shows it until then")
 		}
 		if exists {
 			want[doc.Name] = kubefleet.Declare(have.Placement, doc)
@@ -187,13 +188,23 @@ func identity(kind, engineName string) (of, namespace, name string) {
 
 // closed returns why no document changes a placement of the store, or "".
 func (p *planner) closed(name string) string {
-	switch owner := p.have.Placements[name].Owner; {
-	case owner != "":
-		return fmt.Sprintf("belongs to %q, a program that declares it: change it there", owner)
-	case p.have.Deleting[name]:
+	switch have := p.have.Placements[name]; {
+	case have.Owner != "":
+		return fmt.Sprintf("belongs to %q, a program that declares it: change it there", have.Owner)
+	case !have.DeletingSince.IsZero():
 		return "is being deleted"
 	}
 	return ""
+}
+
+// isOfClosed reports whether an override is for one placement, which no document changes.
+func (p *planner) isOfClosed(o kubefleet.Override) bool {
+	for name, have := range p.have.Placements {
+		if o.Placement != "" && p.closed(name) != "" && o.Concerns(have.Placement) {
+			return true
+		}
+	}
+	return false
 }
 
 // overrides adds the overrides of the documents to the placements that they concern, and removes
@@ -290,6 +301,9 @@ func documentsOf(p fleet.Placement) any {
 // override reports the effect of an override, which is stored in the placements that it concerns.
 func (p *planner) override(o kubefleet.Override, through []string) {
 	if len(through) == 0 {
+		if p.isOfClosed(o) { // which is a problem already
+			return
+		}
 		p.refuse(kindOf("ResourceOverride", o.Namespace), o.Namespace, o.Name, "",
 			"it concerns no placement of the store: a store keeps overrides with their placements, so apply it with its placement or after it")
 		return
@@ -563,20 +577,28 @@ func Delete(docs kubefleet.Documents, have State, force bool) ([]Change, error) 
 }
 
 // withoutOverrides removes the overrides of the documents from the placements that are not gone.
+// The others are deleted with their placement.
 func (p *planner) withoutOverrides(gone map[string]bool) {
-	in := map[string][]string{}
+	in, with := map[string][]string{}, map[string][]string{}
 	for _, name := range slices.Sorted(maps.Keys(p.have.Placements)) {
 		have := p.have.Placements[name]
 		rest := slices.DeleteFunc(slices.Clone(have.Overrides), func(x placement.Override) bool {
 			return slices.ContainsFunc(p.docs.Overrides, func(o kubefleet.Override) bool { return o.Namespace == x.Namespace && o.Name == x.Name })
 		})
-		if len(rest) == len(have.Overrides) || gone[name] || p.closed(name) != "" {
+		if len(rest) == len(have.Overrides) || !gone[name] && p.closed(name) != "" {
 			continue
+		}
+		of := in
+		if gone[name] {
+			of = with
 		}
 		for _, x := range have.Overrides {
 			if !slices.ContainsFunc(rest, func(y placement.Override) bool { return y.Namespace == x.Namespace && y.Name == x.Name }) {
-				in[x.String()] = append(in[x.String()], name)
+				of[x.String()] = append(of[x.String()], name)
 			}
+		}
+		if gone[name] {
+			continue
 		}
 		want := have.Placement
 		want.Overrides = rest
@@ -587,8 +609,15 @@ func (p *planner) withoutOverrides(gone map[string]bool) {
 	}
 	for _, o := range p.docs.Overrides {
 		c := Change{Kind: "override", Name: strings.TrimPrefix(o.Namespace+"/"+o.Name, "/"), Action: Missing, Through: in[o.String()]}
+		var notes []string
 		if len(c.Through) > 0 {
-			c.Action, c.Note = Deleted, "from placement "+strings.Join(c.Through, ", ")
+			notes = append(notes, "from placement "+strings.Join(c.Through, ", "))
+		}
+		if all := with[o.String()]; len(all) > 0 {
+			notes = append(notes, "with placement "+strings.Join(all, ", "))
+		}
+		if len(notes) > 0 {
+			c.Action, c.Note = Deleted, strings.Join(notes, " and ")
 		}
 		p.changes = append(p.changes, c)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -197,7 +198,9 @@ func TestOverridesLeaveOtherPlacementsAlone(t *testing.T) {
 	have := stateOf(t, placed("a", "")+placed("b", "")+placed("c", "")+changing("old", "1", ""), "", false)
 	owned := have.Placements["a"]
 	owned.Owner = "program"
-	have.Placements["a"], have.Deleting = owned, map[string]bool{"b": true}
+	deleting := have.Placements["b"]
+	deleting.DeletingSince = time.Unix(1, 0)
+	have.Placements["a"], have.Placements["b"] = owned, deleting
 	docs := read(t, changing("eu", "1", "")+changing("old", "1", ""))
 	want := "placement/c configured overrides.eu=>" + overrideJSON("eu", 1) + " of v-c\noverride/eu created\noverride/old unchanged"
 	if diff := cmp.Diff(want, lines(declare.Plan(docs, have))); diff != "" {

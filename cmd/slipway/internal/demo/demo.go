@@ -39,7 +39,7 @@ var tutorialFiles embed.FS
 
 // storeFile is the store in the directory of --data: it has the state of the engine, and beside
 // it the state of the hub and the members.
-const storeFile = "slipway.db"
+const storeFile = target.DemoFile
 
 // flags are the flags of the verb.
 type flags struct {
@@ -113,7 +113,7 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 	show := &printer{Options: &shown, drawn: f.output == "auto" && watch.IsTerminal(o.Out, os.Getenv)}
 	f.shortenWaits(docs.Strategies, show)
 	var store backend.Store = memory.NewStore()
-	prompt, fate, file := &watch.Prompt{In: o.In, Out: o.ErrOut}, "it was kept in memory and is gone", ""
+	prompt, fate, file := &watch.Prompt{In: o.In, Out: o.ErrOut}, "the demo is in memory only, and ends: --data DIRECTORY keeps it", ""
 	shared := target.InDatabase(f.data)
 	if f.data != "" {
 		place := f.data
@@ -164,7 +164,7 @@ func documents(dir string) (kubefleet.Documents, error) {
 	}
 	docs, failed := kubefleet.ReadFS(root)
 	if err = cmp.Or(err, failed); err != nil && dir != "" {
-		err = fmt.Errorf("--dir %s: %w", dir, err)
+		err = fmt.Errorf("--dir %s: %w", dir, target.Plainly(err))
 	}
 	for i := range docs.Strategies {
 		docs.Strategies[i].Requests = approval.NamedByStage // a hub's default

@@ -293,7 +293,7 @@ func TestARollbackEndsTheDemo(t *testing.T) {
 	dir := filesIn(t, map[string]string{"strategy.yaml": strings.Replace(string(strategy), "spec:\n", "spec:\n  rollback: {}\n", 1)})
 	for _, output := range []string{"json", "text"} {
 		p := playWith(t, "r\n", "-o", output, "--approve=ask", "--dir", dir)
-		p.want(t, cli.ExitUnsuccessful, "error: run example-run is Failed: request example-run-canary was rejected by you, rolled back by run example-run-rollback: the run did not complete\n")
+		p.want(t, cli.ExitUnsuccessful, "error: run example-run failed: request example-run-canary was rejected by you; it is rolled back by run example-run-rollback\n")
 		if output == "text" {
 			if want := "example-run-rollback/member3"; !strings.Contains(p.out, want) {
 				t.Errorf("no line of %s:\n%s", want, p.out)
@@ -356,9 +356,9 @@ func (c *lineCanceler) Write(p []byte) (int, error) {
 func TestInterruptSaysWhatIsLeft(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"SnapshotTaken":     "no run was created; it was kept in memory and is gone\n",
+		"SnapshotTaken":     "no run was created; the demo is in memory only, and ends: --data DIRECTORY keeps it\n",
 		"WaitStarted":       "run example-run is Running in stage staging, 1 of 3 clusters done, waits at staging: timed wait, until ",
-		"ApprovalRequested": "run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more; it was kept in memory and is gone\n",
+		"ApprovalRequested": "run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more approval needed; the demo is in memory only, and ends: --data DIRECTORY keeps it\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // a line that is not printed ends the test, too

@@ -77,7 +77,7 @@ func TestFilesThatAreWrong(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "none")
 	for name, c := range map[string]struct{ dir, want string }{
 		"missing": {missing, "--dir " + missing},
-		"empty":   {t.TempDir(), "there is no *.yaml file"},
+		"empty":   {t.TempDir(), "no file ends in .yaml, .yml or .json\n"},
 		"every problem with its line": {
 			filesIn(t, map[string]string{"run.yaml": "apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterStagedUpdateRun\nmetadata: {name: x}\nspec: {}\n", "workload.yaml": "a: [\n"}),
 			"run.yaml:4: ClusterStagedUpdateRun/x: spec.placementName: is required\nrun.yaml:4:",

@@ -64,14 +64,14 @@ func TestLeavingTheTerminalAndGoingOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for key, leave := range map[string]string{"Ctrl-C": "\x03", "q": "q"} {
 		term := onTerminal(t, 80, 24, "--approve", "ask", "--data", dir)
-		term.UntilText("waits for approval example-run-canary: 1 more", "a shows what waits for approval")
+		term.UntilText("waits for approval example-run-canary: 1 more approval needed", "a shows what waits for approval")
 		term.Type(leave)
 		if code := term.Wait(); code != cli.ExitInterrupted || term.Drawn() {
 			t.Errorf("%s: exit code %d", key, code)
 		}
 		joined := strings.ReplaceAll(term.Screen(), "\n", "")
 		for _, want := range []string{
-			"interrupted: run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more",
+			"interrupted: run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more approval needed",
 			"everything is kept in " + dir + ", and the same command continues",
 		} {
 			if !strings.Contains(joined, want) {
@@ -129,7 +129,7 @@ func TestAQuestionIsWithdrawnWhenItIsAnsweredElsewhere(t *testing.T) {
 	if _, err := typed.Write([]byte("n\n")); err != nil {
 		t.Fatal(err)
 	}
-	p.until(t, "it stays open: slipway approve --store "+filepath.Join(dir, storeFile)+" example-run example-run-canary answers it elsewhere")
+	p.until(t, "To answer later, from another terminal: slipway approve --store "+filepath.Join(dir, storeFile)+" example-run example-run-canary")
 	approveElsewhere(t, dir, "example-run")
 	p.until(t, "request example-run-canary was answered elsewhere")
 	p.until(t, "Approve example-run-2-canary?")

@@ -213,14 +213,7 @@ func outcome(run *step.Run, back *fleet.Rollback) error {
 	if run.State == stages.Completed && rollback == "" {
 		return nil
 	}
-	text := fmt.Sprintf("run %s is %s", run.Name, run.State)
-	if run.Reason != "" {
-		text += ": " + run.Reason
-	}
-	if rollback != "" {
-		text += ", " + rollback
-	}
-	return fmt.Errorf("%s: %w", text, cli.ErrUnsuccessful)
+	return cli.Unsuccessful(run.Name, run.State, run.Reason, rollback)
 }
 
 // left describes the progress of the current run.

@@ -212,7 +212,7 @@ func TestTextSaysWhatARunWaitsForAndWhatStays(t *testing.T) {
 		"faults: [{cluster: b, fail: always}]\nclusters: [{name: a, new: true}, "
 	for text, want := range map[string][]string{
 		"clusters: [{name: a}]\nstrategy: {stages: [{name: x, labelSelector: {}, beforeStageTasks: [{type: Approval}]}]}\n": {
-			"The run would be Running at 0s, and nothing can happen any more.", "Waits for:", "Decision    run-before-x   -       1 more", "Before Approval   Pending",
+			"The run would be Running at 0s, and nothing can happen any more.", "Waits for:", "Decision    run-before-x   -       1 more approval needed", "Before Approval   Pending",
 		},
 		left + "{name: b, had: v3}]\n":   {"\nb         prod    -       v3\n", "clusters that keep their revision: 1, the cluster had nothing before", "run-rollback would be Completed at 12m0s."},
 		left + "{name: b, new: true}]\n": {"It is not rolled back: no cluster changes: 2 because"},

@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -48,7 +51,33 @@ func OpenStore(ctx context.Context, name string, o bolt.Options, log *slog.Logge
 	if InDatabase(name) {
 		return openDatabase(ctx, name, postgres.Options{Migrate: true, Logger: log})
 	}
+	if err := notDirectory(name); err != nil {
+		return nil, err
+	}
 	return bolt.Open(name, o)
+}
+
+// DemoFile is the name of the store in the directory of demo --data.
+const DemoFile = "slipway.db"
+
+// notDirectory returns an error if a store is named by a directory.
+func notDirectory(store string) error {
+	if info, _ := os.Stat(store); info == nil || !info.IsDir() {
+		return nil
+	}
+	file := filepath.Join(store, DemoFile)
+	if info, _ := os.Stat(file); info != nil {
+		return cli.Usagef("--store %s: this is a directory; the store of a demo in it is %s", store, file)
+	}
+	return cli.Usagef("--store %s: this is a directory; want a file, such as %s", store, file)
+}
+
+// Plainly returns the cause of an error about a file whose name is in the text already.
+func Plainly(err error) error {
+	if path, is := errors.AsType[*fs.PathError](err); is {
+		return path.Err
+	}
+	return err
 }
 
 func openDatabase(ctx context.Context, url string, o postgres.Options) (*postgres.Store, error) {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -36,6 +37,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/internal/secretfile"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // Options are the flags that name a target.
@@ -90,6 +92,8 @@ type Target struct {
 	// Identity returns the requester's identity, if there is an engine.
 	Identity func(context.Context) (approval.Identity, error)
 	Close    func() error
+	// unsourced reports that the engine has no source of snapshots.
+	unsourced bool
 }
 
 // Do calls do with the target, for at most --timeout, and closes it. If readOnly, a store is
@@ -225,7 +229,10 @@ const (
 // which does not run.
 func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error) {
 	if _, err := os.Stat(o.Store); err != nil && (!o.Create || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, fmt.Errorf("store: %w", err) // a verb that would create a file has no store
+		return nil, fmt.Errorf("--store %s: %w", o.Store, Plainly(err)) // a verb that would create a file has no store
+	}
+	if err := notDirectory(o.Store); err != nil {
+		return nil, err
 	}
 	for late := time.Now().Add(busy); ; {
 		store, err := bolt.Open(o.Store, bolt.Options{ReadOnly: readOnly})
@@ -258,7 +265,9 @@ func (o *Options) onStore(store Store, live bool) (*Target, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	h, err := httpapi.NewHandler(e, httpapi.Options{Authenticate: httpapi.Impersonated()})
-	return o.inProcess(&Target{Engine: e, Store: store, Live: live, Identity: o.Identity, Close: store.Close}, h, err)
+	return o.inProcess(&Target{
+		Engine: e, Store: store, Live: live, Identity: o.Identity, Close: store.Close, unsourced: o.Connect == nil && o.Source == "",
+	}, h, err)
 }
 
 // Engine returns an engine on a store.
@@ -286,6 +295,7 @@ func (o *Options) kubeconfigs(c *fleet.Config) (err error) {
 	contexts := member.KubeconfigContexts(o.Clusters, member.Trusted())
 	c.Dialer = member.NewDialer(contexts, member.Options{})
 	if o.Source == "" {
+		c.Source = noSource
 		return nil
 	}
 	cfg, err := contexts(context.Background(), placement.Cluster{Name: o.Source})
@@ -368,6 +378,23 @@ func (o *Options) warnOnce(text func(name string) string) func(name string) {
 			o.Warn("%s", text(name))
 		}
 	}
+}
+
+// errNoSource reports that no snapshot can be taken.
+var errNoSource = errors.New("no cluster to take a snapshot from: add --clusters KUBECONFIG and --source CONTEXT, " +
+	"or name a snapshot of slipway get snapshots, by --index or as spec.resourceSnapshotIndex")
+
+// noSource is a source that cannot be read.
+var noSource = snapshot.SourceFunc(func(context.Context, snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) { yield(nil, errNoSource) }
+})
+
+// CanCapture returns an error if this process has an engine of its own that cannot take snapshots.
+func (t *Target) CanCapture() error {
+	if t.Engine == nil || t.Hub != nil || !t.unsourced {
+		return nil
+	}
+	return errNoSource
 }
 
 // noClusters is an inventory that cannot be read.

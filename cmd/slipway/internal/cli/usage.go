@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// suggested is the maximum number of letters in which a suggestion differs from a wrong word.
+const suggested = 2
+
+// UnknownCommand returns the error of a word that is no subcommand of a command.
+func UnknownCommand(cmd *cobra.Command, word string) error {
+	cmd.SuggestionsMinimumDistance = suggested
+	return Usagef("unknown command %q for %q: %s", word, cmd.CommandPath(), seeHelp(cmd, "", cmd.SuggestionsFor(word)...))
+}
+
+// seeHelp returns the end of an error of the command line: similar words, if there are any, and the
+// command that shows the help.
+func seeHelp(cmd *cobra.Command, prefix string, similar ...string) string {
+	help := cmd.CommandPath() + " --help"
+	if len(similar) == 0 {
+		return "see " + help
+	}
+	return "did you mean " + prefix + strings.Join(similar, " or "+prefix) + "? See " + help
+}
+
+// FlagError returns the error of a command line whose flags cannot be parsed, as a UsageError. If
+// the flag is unknown because the verb is, the error is about the verb.
+func FlagError(cmd *cobra.Command, err error) error {
+	unknown, isUnknown := errors.AsType[*pflag.NotExistError](err)
+	missing, isMissing := errors.AsType[*pflag.ValueRequiredError](err)
+	invalid, isInvalid := errors.AsType[*pflag.InvalidValueError](err)
+	words := cmd.Flags().Args() // the words before the flag
+	switch {
+	case isUnknown && cmd.HasAvailableSubCommands() && len(words) > 0:
+		return UnknownCommand(cmd, words[0])
+	case isUnknown && unknown.GetSpecifiedShortnames() != "":
+		return Usagef("unknown flag -%s: %s", unknown.GetSpecifiedName(), seeHelp(cmd, ""))
+	case isUnknown:
+		name := unknown.GetSpecifiedName()
+		return Usagef("unknown flag --%s: %s", name, seeHelp(cmd, "--", similarFlags(cmd, name)...))
+	case isMissing:
+		return Usagef("%s has no value: %s", flagName(missing.GetFlag(), missing.GetSpecifiedShortnames() != ""), seeHelp(cmd, ""))
+	case isInvalid:
+		return Usagef("%s %s: %s; see %s --help", flagName(invalid.GetFlag(), false), invalid.GetValue(), wantedValue(invalid), cmd.CommandPath())
+	}
+	return Usagef("%w; see %s --help", err, cmd.CommandPath())
+}
+
+func flagName(f *pflag.Flag, short bool) string {
+	if short {
+		return "-" + f.Shorthand
+	}
+	return "--" + f.Name
+}
+
+// wantedValue says which values a flag takes.
+func wantedValue(err *pflag.InvalidValueError) string {
+	switch err.GetFlag().Value.Type() {
+	case "duration":
+		return "want a duration with its unit, such as 5s or 10m"
+	case "int":
+		return "want a whole number"
+	case "bool":
+		return "want true or false"
+	}
+	return fmt.Sprint(err.Unwrap())
+}
+
+// similarFlags returns the flags of a command that resemble a name.
+func similarFlags(cmd *cobra.Command, name string) (out []string) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden && (distance(name, f.Name) <= suggested || len(name) > suggested && strings.HasPrefix(f.Name, name)) {
+			out = append(out, f.Name)
+		}
+	})
+	return out
+}
+
+// distance returns the number of letters to add, remove or replace to get from a to b.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before := row[0] // of the row above
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := before
+			if a[i] != b[j] {
+				replaced++
+			}
+			before, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, replaced)
+		}
+	}
+	return row[len(b)]
+}
