@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
 )
@@ -156,19 +158,30 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, rollsBack, rollback, indexCell(s.Plan.Index), s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
 		r.Created.Time(), r.Started.Time(), r.Ended.Time(), s.Holder)
 	return errors.Join(o.Fields(fields), o.Section("Stages", stagesOf(&s)), o.Section("Waits for", cli.Awaited(step.Waiting(s.Plan, r))),
-		o.Section("Events", cli.Events(h.Events[max(0, len(h.Events)-lastEvents):]...)))
+		o.Section("Events", cli.EventsOfRun(h.Events[max(0, len(h.Events)-lastEvents):]...)))
 }
 
 // stagesOf returns the stages of a run, a row for each group.
 func stagesOf(s *fleet.Status) *cli.List {
 	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Group", "State", "Done", "Failed", "Skipped", "In flight", "Gates"}}
-	for _, st := range s.Run.Outline(s.Plan).Stages {
+	all := s.Run.Outline(s.Plan).Stages
+	grouped := slices.ContainsFunc(all, func(st stages.StageOutline) bool {
+		return slices.ContainsFunc(st.Groups, func(g stages.GroupOutline) bool { return g.Name != "" })
+	})
+	if !grouped { // a column without a value would only make the lines longer
+		l.Columns = slices.Delete(l.Columns, 1, 2)
+	}
+	for _, st := range all {
 		for _, g := range st.Groups {
 			var gates []string
 			for _, gate := range append(st.Gates, g.Gates...) {
 				gates = append(gates, fmt.Sprintf("%s %s %s", strings.ToLower(string(gate.When)), gate.Type, gate.State))
 			}
-			l.Add(st.Name, st, g.Name, g.State, fmt.Sprintf("%d/%d", g.Completed, g.Clusters), g.Failed, g.Skipped, g.InFlight, strings.Join(gates, ", "))
+			cells := []any{g.Name, g.State, fmt.Sprintf("%d/%d", g.Completed, g.Clusters), g.Failed, g.Skipped, g.InFlight, strings.Join(gates, ", ")}
+			if !grouped {
+				cells = cells[1:]
+			}
+			l.Add(st.Name, st, cells...)
 		}
 	}
 	return l

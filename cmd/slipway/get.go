@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -132,7 +133,11 @@ var kinds = []kind{
 		}),
 	kindOf("cluster", "placement", 6, []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, ofPlacements(httpapi.PlacementHandle.Placed),
 		func(l *cli.List, p placed[fleet.PlacedCluster]) {
-			l.Add(p.it.Name, p.it, p.placement, indexCell(p.it.Index), p.it.Run, p.it.State, p.it.Since, p.it.Revision)
+			state := string(p.it.State)
+			if p.it.Run == "" {
+				state = cmp.Or(state, "idle")
+			}
+			l.Add(p.it.Name, p.it, p.placement, indexCell(p.it.Index), p.it.Run, state, p.it.Since, p.it.Revision)
 		}),
 	kindOf("cluster", "run", 5, []string{"Name", "Stage", "Group", "State", "Phase", "Since", "Message"}, call.clustersOfRun,
 		func(l *cli.List, c stages.ClusterOutline) {
@@ -181,6 +186,8 @@ func (g *getter) list(ctx context.Context, c call, name string, names ...string)
 	named := func(k kind) bool { return name == k.name || name == cli.Plural(k.name) }
 	i := slices.IndexFunc(kinds, func(k kind) bool { return named(k) && (of == "" || k.of == flag) })
 	switch {
+	case name == "override" || name == "overrides":
+		return nil, cli.Usagef("overrides are stored with their placements: get placements -o yaml shows both")
 	case !slices.ContainsFunc(kinds, named):
 		return nil, cli.Usagef("there is no kind %q: want %s", name, strings.Join(kindNames(), ", "))
 	case g.placement != "" && g.run != "":

@@ -506,3 +506,17 @@ func TestARunThatIsCreatedIsDrivenByTheEngine(t *testing.T) {
 	v.shows(cli.ExitFailed, "catch-up shop-3 --name more --as ann", "shop-3")
 	v.shows(cli.ExitDone, "version", "slipway ")
 }
+
+// A run is named NAME or run/NAME by every verb, as -o name shows it.
+func TestARunIsNamedByItsKindToo(t *testing.T) {
+	v := newEnv(t)
+	for _, args := range []string{
+		"get run run/shop-1", "describe run run/shop-1", "get clusters --run run/shop-1", "get approvals --run run/shop-2", "history run/shop-1", "explain run/shop-1",
+		"explain run/shop-1 cluster/eu-1", "timeline run/shop-1", "forecast run/shop-2", "watch run/shop-1", "wait run/shop-1", "rollback run/shop-2 --preview",
+		"stop run/shop-2", "start run/shop-2", "skip run/shop-2 --what cluster/eu-2", "retry run/shop-2", "approve run/shop-2 --as ann",
+		"rollback run/shop-2 --name run/shop-2-back", "delete run run/shop-1",
+	} {
+		v.shows(cli.ExitDone, args)
+	}
+	v.shows(cli.ExitUsage, "get overrides", "overrides are stored with their placements")
+}

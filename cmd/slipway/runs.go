@@ -54,7 +54,7 @@ func newCatchUp(o *options) *cobra.Command {
 			if name == "" {
 				return cli.Usagef("--name is not set: it names the run that catches up")
 			}
-			status, err := c.Run(c.run()).CatchUp(ctx, name)
+			status, err := c.Run(c.run()).CatchUp(ctx, runName(name))
 			return o.created(c, status, err)
 		})
 	cmd.Flags().StringVar(&name, "name", "", "name of the run that catches up")
@@ -136,6 +136,7 @@ func newRollback(o *options) *cobra.Command {
 			if preview {
 				return o.printPlan(c.Run(run).PreviewRollback(ctx))
 			}
+			opts.Name = runName(opts.Name)
 			name, err := c.Run(run).Rollback(ctx, opts)
 			if name == "" { // a slow hub has recorded the request, but not named the run yet
 				return o.recorded(c, err, "run/"+run, "rollback is recorded; describe run %s shows the run that does it", run)

@@ -39,7 +39,8 @@ var shown = map[string]string{
 
 	"docs/hub.md: $ kubectl patch membercluster member1 --type merge -p '{\"spec\":{\"taints\":[{\"key\":\"maintenance\",\"effect\":\"NoSchedule\"}]}}'": clusters,
 
-	"docs/howto/declare-by-file.md: $ slipway --store state.db --clusters fleet.kubeconfig --cluster-labels labels.yaml --source hub apply -f examples/files/runs":        clusters,
+	"docs/howto/declare-by-file.md: $ kubectl --context hub apply -f examples/files/demo/objects.yaml":                                                                    clusters,
+	"docs/howto/declare-by-file.md: $ slipway --store state.db apply -f examples/files -f examples/files/runs":                                                            clusters,
 	"docs/howto/engines-on-postgresql.md: $ examples/postgres.sh --wait 1s":                                                                                               databases,
 	"docs/howto/engines-on-postgresql.md: $ createuser slipway":                                                                                                           databases,
 	"docs/howto/engines-on-postgresql.md: $ slipway --store \"postgres://slipway@db-1,db-2/slipway\" leases":                                                              databases,

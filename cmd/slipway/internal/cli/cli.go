@@ -231,7 +231,7 @@ func (o *Options) ExitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	}
-	fmt.Fprintf(o.ErrOut, "error: %s\n", Printable(err.Error()))
+	fmt.Fprintln(o.ErrOut, wrapped("error: "+Printable(err.Error()), widthOf(o.ErrOut)))
 	_, wrong := errors.AsType[UsageError](err)
 	switch {
 	case wrong:

@@ -15,6 +15,15 @@ func Events(all ...stages.Event) *List {
 	return l
 }
 
+// EventsOfRun returns a list of the events of one run, without a column for the run.
+func EventsOfRun(all ...stages.Event) *List {
+	l := &List{Kind: "event", Columns: []string{"Time", "Type", "Stage", "Cluster", "By", "Message"}}
+	for _, ev := range all {
+		l.Add(Cell(ev.Time), ev, ev.Type, ev.Stage, ev.Cluster, ev.By, ev.Message)
+	}
+	return l
+}
+
 // Awaited returns a list of the reasons for waiting of a run or a cluster.
 func Awaited(all []stages.Awaited) *List {
 	l := &List{Kind: "cause", Columns: []string{"Waits for", "Name", "Until", "Why"}, Narrow: 4}

@@ -3,11 +3,57 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"golang.org/x/term"
 )
+
+// widthOf returns the columns of a terminal, or 0 if a stream is none.
+func widthOf(out io.Writer) int {
+	f, is := out.(*os.File)
+	if !is || !term.IsTerminal(int(f.Fd())) {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+	return width
+}
+
+// wrapped breaks the lines of a text between words, so that a terminal does not break them inside a
+// word. Words that are longer than the width stay whole. A width of 0 changes nothing.
+func wrapped(text string, width int) string {
+	if width <= 0 {
+		return text
+	}
+	var out strings.Builder
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			out.WriteByte('\n')
+		}
+		at := 0
+		for j, word := range strings.Split(line, " ") {
+			n := utf8.RuneCountInString(word)
+			switch {
+			case j > 0 && at+1+n > width:
+				out.WriteString("\n  ")
+				at = 2
+			case j > 0:
+				out.WriteByte(' ')
+				at++
+			}
+			out.WriteString(word)
+			at += n
+		}
+	}
+	return out.String()
+}
 
 // suggested is the maximum number of letters in which a suggestion differs from a wrong word.
 const suggested = 2
