@@ -4,19 +4,7 @@
 // An [Engine] is built from the plug-ins in its [Config]: a store for its state, an inventory and a
 // dialer for the clusters, a source for the objects. A host declares a [Placement], starts runs of
 // it with [Engine.CreateRun], and lets [Engine.Start] drive them. Several engines may share a
-// store. A lease ensures that one engine at a time drives a run. Every write carries the epoch of
-// the engine that makes it, so that the store and the clusters refuse an engine that was paused and
-// wakes up late.
-//
-// On a cluster, the ledger of the placement refuses such an engine. If an older leader may still
-// have a write under way, the new leader marks all objects before it writes its epoch to the
-// ledger. After that, the older leader cannot change, delete or release any object that existed. A
-// missing object cannot be marked. Therefore every write names the ledger under which it was
-// decided, as a [backend.Fence]. A member that compares the fence accepts no more writes of an
-// older leader, creations included. [backend.FencingOf] reports whether a member can do so. If it
-// cannot, these objects may still appear late: one object per cluster that the older leader is
-// about to create, and the objects whose creation was never answered. The newer leader takes them
-// over if it wants them, and otherwise removes them at its next read.
+// store.
 //
 // The loop is the same for every run: load, observe, [step.Step], save by compare-and-swap, then
 // act. The engine reports events as [stages.Event] values and stores them with the state they
@@ -43,9 +31,9 @@
 //   - [stages.RunCompleted]: every cluster that was not skipped has the change.
 //   - [stages.RunFailed]: a budget was exceeded or a gate rejected; the message says which. Updated
 //     clusters keep the change, unless the strategy has a [stages.RollbackPolicy]: then the events
-//     of the rollback run follow, and its end is the last event. [RunHandle.RollbackStatus] says how the
-//     rollback ended, or why it was refused. A run of profile ClusterUpdate may be started again;
-//     for other profiles the next run needs a new name.
+//     of the rollback run follow, and its end is the last event. [RunHandle.RollbackStatus] says
+//     how the rollback ended, or why it was refused. A run of profile ClusterUpdate may be started
+//     again; for other profiles the next run needs a new name.
 //   - [stages.RunAborted] and [stages.RunSuperseded]: a command or a newer run of the placement
 //     ended it.
 //   - An error matching backend.ErrNotFound: the run was deleted.
@@ -56,6 +44,97 @@
 // itself if its strategy has neither a ProgressDeadline nor a bound on Attempts, see
 // [stages.Strategy]. Plan.Warnings reports this.
 //
+// # Before a run
+//
+// [Engine.Preview] plans a run and writes nothing: [Preview].Plan is the plan that the run would
+// have, [Preview.Diff] compares it with each cluster and returns the changes in the form of a drift
+// report, and [Preview.Forecast] says how long the run would take. The digest of the plan covers
+// the objects of every cluster after overrides, so a run that names the digest brings exactly these
+// objects or is refused. An override that cannot be applied, or that violates
+// [Config.Restrictions], fails the plan before anything has begun.
+//
+// # Approvals
+//
+// People answer a gate that asks for approval through [RunHandle.Command], and so does
+// [Config.Authority]; package fleet/authority combines several authorities. The engine that drives
+// the run asks the authority when the request opens, and asks again
+//
+//   - first after Config.Poll. Each next wait is twice the last one, at most ten times Poll: with
+//     the default of 1 s it asks 1, 2, 4, 8, 10, 10, … seconds after the previous answer;
+//   - after the duration of NextAsk instead, if the authority is an [approval.Scheduler], but at
+//     least a tenth of Poll. If NextAsk returns no positive duration, it waits Poll, and doubles
+//     the wait from there;
+//   - at once if the request has changed, and then again after Poll. A request changes if a
+//     decision is recorded, if a wait beside it ends, or if another authority approves for the
+//     moment and this authority's own approval does not hold.
+//
+// An answer that is neither an approval nor a rejection does not affect these times, and neither
+// does an error. At most one call per request is under way at a time; each is limited by
+// Config.CallTimeout. The request that the authority receives contains the decisions of the others.
+// After a restart, and when another engine takes over the run, the times begin again. While a run
+// is stopped, no authority is asked.
+//
+// An approval that stands is stored as a command and recorded. Its author is still asked until the
+// gate has opened, without effect. An approval may hold only for the moment, see
+// [approval.Decision].PointInTime. The engine keeps such an approval in memory for
+// [approval.PointInTimeAge], and it opens the gate only if all others approved before it was asked
+// for. [NoDrift] gives such approvals: it compares the clusters once no other approval is missing.
+// authority.Last makes any authority wait, as NoDrift does, until all others have approved. No
+// authority is asked between the opening of a gate and the start of a cluster: a cluster that a
+// window, a cap or the cap of a stage delays starts later under the earlier approval.
+//
+// # Rollback
+//
+// A run whose strategy has a [stages.RollbackPolicy] is rolled back if a budget is exceeded or a
+// gate rejected, or by [RunHandle.Rollback]. The write that ends the run also stores the name, the
+// UID and the queue position of the rollback run in the placement's record. Therefore the rollback
+// happens even if every engine stops in between, and no other run changes a cluster before it. The
+// rollback target of each cluster is its binding before the end of the run. The pages of the
+// bindings, and the contents that they name, are kept for as long as the run can be rolled back:
+// until another run has changed clusters. If a cluster was replaced under the same name, the new
+// cluster counts as the old one. Maintenance windows and freezes hold a rollback as they hold any
+// other run.
+//
+// # Windows and forecasts
+//
+// [Config.Windows] says when clusters may be started: it returns maintenance windows and freezes of
+// a run, its groups and its clusters. They gate only the start of a cluster: updates in flight
+// continue, and drift is corrected at any time. A [stages.BypassWindows] command lets clusters
+// start outside the windows for a while, and is recorded. [Preview.Forecast] simulates a run in
+// virtual time before the run exists, by the same rules, and reports when it would end and what
+// would delay it.
+//
+// # Caps that runs share
+//
+// [Engine.SetCap] limits how many clusters may be in flight over all runs whose strategies name the
+// cap. The store has a record of the slots that each run holds. A run claims a slot before it saves
+// that a cluster starts, and releases it after it has saved that the cluster ended. Therefore a
+// crash between two writes never exceeds the limit, and the next driver of the run releases surplus
+// slots. A run that has ended or was deleted releases all its slots; if its engine stopped before
+// that, the waiting runs release them. A stopped run keeps the slots of the clusters that are still
+// in flight.
+//
+// # Drift
+//
+// Drift is any difference between a cluster and the objects placed on it. [PlacementHandle.Drift]
+// compares the clusters of a placement at any time and writes nothing; [GroupDrift] groups equal
+// differences. A placement's [apply.Strategy] says which differences count, how to treat objects
+// that drifted or existed before, and whether its clusters are watched between runs. If they are
+// watched, [DriftOptions].Recorded returns the last observation without asking the clusters, events
+// report drift and its correction, and one of the engines that share the store does the work. The
+// engine corrects drift only between runs. It uses the ledger of the last run, and stops if a newer
+// run takes over the ledger. [NoDrift] is a gate that holds a stage back while one of its clusters
+// has drifted.
+//
+// The state of an object right after it was applied is kept beside the ledger, so that defaults and
+// webhooks of the member do not count as drift. Neither it nor the ledger contains anything that
+// can be computed from the content of objects alone: the revision is encrypted, and the rest is
+// keyed, under a random key in the placement's record. If the key is lost, the revision of a
+// cluster is unknown until a run updates the cluster. Two digests have no key. Each object has an
+// annotation with its own digest: whoever reads it can read the object, too. The digest of a plan
+// covers all contents and the clusters with their UIDs; if all of this is known except one value,
+// the digest confirms a guess of the value.
+//
 // # Order
 //
 // On a cluster the engine applies an object after the objects it may need, by the phases of
@@ -65,12 +144,12 @@
 // because one of them may run the controller that removes the finalizer. In both cases the update
 // is not finished: its message says why it waits, and the engine retries.
 //
-// A member may fail for one object, for example with a status of 500, while it serves others. Such
-// an object holds back later phases too, but no object of its own phase. After ten such updates in
-// a row in one attempt, about half a minute, the object counts as refused: the cluster reports it
-// by name as a problem, and later phases are applied. A failing deletion is treated alike, but the
-// objects that the deleted object may need stay. If no call succeeds, the member is down, and no
-// object is refused.
+// A member may fail for one object, for example with a status of 500, while it serves others. Then
+// the objects of later phases wait for it, and the other objects of its phase are applied. After
+// ten such updates in a row in one attempt, about half a minute, the object counts as refused: the
+// cluster reports it by name as a problem, and later phases are applied. A failing deletion is
+// treated alike, but the objects that the deleted object may need stay. If no call succeeds, the
+// member is down, and no object is refused.
 //
 // # Which objects are deleted
 //
@@ -88,7 +167,8 @@
 // # Deletion
 //
 // [PlacementHandle.Delete] ends a placement. It supersedes the placement's runs, the engine creates
-// a run that cleans every cluster that may hold objects, and then the records are deleted.
+// a run that cleans every cluster that may hold objects, and then the engine deletes the records. A
+// placement that never had a snapshot needs no such run: the call deletes the records.
 // [PlacementHandle.Deletion] reports the progress and which objects were left where and why, also
 // after the deletion is complete. The ledgers are deleted too. A leader that was paused during the
 // whole deletion finds no ledger, and must ask the store before it places anything. At most one
@@ -100,104 +180,12 @@
 // A run whose strategy names clusters in Removal.Only removes the placement from these clusters,
 // whether the placement picks them or not, and does nothing else. From its admission to its end
 // they are not picked. Then the policy treats them as new clusters, so that a taint keeps the
-// placement off a cluster from which it would not have removed it. The eviction is queued by
-// Placement.Admission. Only the deletion of the placement supersedes it, and it supersedes no other
-// eviction. A run that was planned for such a cluster and is admitted later is refused with
-// [backend.ErrConflict]. A run that was admitted before updates the cluster as planned, in its
-// turn. An eviction has the same events as a removal.
-//
-// # Rollback
-//
-// A run whose strategy has a [stages.RollbackPolicy] is rolled back if a budget is exceeded or a
-// gate rejected, or by [RunHandle.Rollback]. The write that ends the run also stores the name, the
-// UID and the queue position of the rollback run in the placement's record. Therefore the rollback
-// happens even if every engine stops in between, and no other run changes a cluster before it. The
-// rollback target of each cluster is its binding before the end of the run. The pages of the
-// bindings, and the contents that they name, are kept for as long as the run can be rolled back:
-// until another run has changed clusters. If a cluster was replaced under the same name, the new
-// cluster counts as the old one. Maintenance windows and freezes hold a rollback as they hold any
-// other run.
-//
-// # Drift
-//
-// Drift is any difference between a cluster and the objects placed on it. [PlacementHandle.Drift]
-// compares the clusters of a placement at any time and writes nothing; [GroupDrift] groups equal
-// differences. A placement's [apply.Strategy] says which differences count, how to treat objects
-// that drifted or existed before, and whether its clusters are watched between runs. If they are
-// watched, [DriftOptions].Recorded returns the last observation without asking the clusters, events
-// report drift and its correction, and one of the engines that share the store does the work. A
-// correction is made under the ledger of the run that placed the object, only while no run has the
-// placement and only while the ledger is still that run's. A new run takes over from the engine
-// like from any other. [NoDrift] is a gate that holds a stage back while one of its clusters has
-// drifted.
-//
-// The state of an object right after it was applied is kept beside the ledger, so that defaults
-// and webhooks of the member do not count as drift. Neither it nor the ledger contains anything
-// that can be computed from the content of objects alone: the revision is encrypted, and the rest
-// is keyed, under a random key in the placement's record. If the key is lost, the revision of a
-// cluster is unknown until a run updates the cluster. Two digests have no key. An object carries
-// its own digest, which reveals nothing to a reader of the complete object. The digest of a plan
-// covers all contents and the clusters with their UIDs; if all of this is known except one value,
-// the digest confirms a guess of the value.
-//
-// # Before a run
-//
-// [Engine.Preview] plans a run and writes nothing: [Preview].Plan is the plan that the run would
-// have, [Preview.Diff] compares it with each cluster and returns the changes in the form of a drift
-// report, and [Preview.Forecast] says how long the run would take. The digest of the plan covers
-// the objects of every cluster after overrides, so a run that names the digest brings exactly these
-// objects or is refused. An override that cannot be applied, or that violates
-// [Config.Restrictions], fails the plan before anything has begun.
-//
-// # Approvals
-//
-// People answer a gate that asks for approval through [RunHandle.Command], and so does
-// [Config.Authority]; package fleet/authority combines several authorities. The engine that drives
-// the run asks the authority when the request opens, and asks again
-//
-//   - after Config.Poll, counted from the answer, and then after twice as long each time, up to ten
-//     times Poll: with the default of 1 s it asks 1, 2, 4, 8, 10, 10, … seconds after the previous
-//     answer;
-//   - if the authority is an [approval.Scheduler], after the duration that NextAsk returns instead,
-//     but at least a tenth of Poll; if NextAsk returns no positive duration, after Poll again,
-//     which doubles from there;
-//   - at once, and beginning with Poll again, when the request has changed: a decision was
-//     recorded, a wait beside the request has ended, or another authority approves for the moment
-//     and this authority's own approval does not hold.
-//
-// An answer that is neither an approval nor a rejection does not affect these times, and neither
-// does an error. At most one call per request is under way at a time; each is limited by
-// Config.CallTimeout. The request that the authority receives contains the decisions of the others.
-// After a restart, and when another engine takes over the run, the times begin again. While a run
-// is stopped, no authority is asked.
-//
-// An approval that stands is stored as a command and recorded. Its author is still asked until the
-// gate has opened, without effect. An approval that holds only at a point in time, by
-// [approval.Decision].PointInTime, is kept in the engine's memory for [approval.PointInTimeAge] and
-// used in the next steps. It opens the gate if all others have approved before it was asked for.
-// [NoDrift] is such an authority; it compares the clusters once no other approval is missing.
-// authority.Last adds the same delay to any other authority. No authority is asked between the
-// opening of a gate and the start of a cluster: a cluster that a window, a cap or the cap of a
-// stage delays starts later under the earlier approval.
-//
-// # Windows and forecasts
-//
-// [Config.Windows] says when clusters may be started: it returns maintenance windows and freezes of
-// a run, its groups and its clusters. They gate only the start of a cluster: updates in flight
-// continue, and drift is corrected at any time. A [stages.BypassWindows] command lets clusters
-// start outside the windows for a while, and is recorded. [Preview.Forecast] simulates a run in
-// virtual time before the run exists, by the same rules, and reports when it would end and what
-// would delay it.
-//
-// # Caps that runs share
-//
-// [Engine.SetCap] limits how many clusters may be in flight over all runs whose strategies name the
-// cap. The store has a record of the slots that each run holds. A run claims slots before it saves
-// a state that uses them, and releases them after it has saved a state that does not. Therefore a
-// crash between two writes never exceeds the limit, and the next driver of the run releases surplus
-// slots. A run that has ended or was deleted releases all its slots; if its engine stopped before
-// that, the waiting runs release them. A stopped run keeps the slots of the clusters that are still
-// in flight.
+// placement off a cluster from which it would not have removed it. The eviction waits for other
+// runs as Placement.Admission says. Only the deletion of the placement supersedes it, and it
+// supersedes no other eviction. A run that was planned before the eviction, and that includes one
+// of its clusters, is refused with [backend.ErrConflict] if it enters the queue after the eviction.
+// If it entered the queue before, it updates the cluster as planned. An eviction has the same
+// events as a removal.
 //
 // # Updates of another kind
 //
@@ -218,4 +206,21 @@
 // atomic writes. The package refuses a record of a newer version than it knows, and never changes
 // it. It also refuses content and plans that do not match their digest. The store verifies the
 // integrity of all other records, see backend.Store.
+//
+// # Several engines
+//
+// A lease ensures that one engine at a time drives a run. An engine that was paused may not know
+// that another engine has taken its run. So each lease has an epoch, a number that grows, and each
+// write names the epoch of its engine. The store and the clusters refuse the older epoch.
+//
+// On a cluster, the ledger of the placement has the current epoch and the objects that were placed.
+// A new leader first marks all existing objects, and then writes its epoch to the ledger. From then
+// on an older leader cannot change, delete or release them.
+//
+// An object that does not exist yet cannot be marked. Therefore each write also names the ledger
+// under which it was decided, as a [backend.Fence]. A member that compares fences accepts no write
+// of an older leader, not even a creation; [backend.FencingOf] reports whether a member does. On
+// another member two kinds of objects may still appear late: one object per cluster that the older
+// leader is about to create, and the objects whose creation was never answered. The new leader
+// takes them over if it wants them, and otherwise removes them at its next read.
 package fleet

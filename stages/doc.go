@@ -10,6 +10,11 @@
 // plan in pieces, and its JSON holds the whole plan. [DecodePlan] reads the pieces and refuses
 // a plan that the planner could not have made.
 //
+// Begin with [Strategy], [Stage] and [Task], which people write: a strategy has stages, and a stage
+// has tasks before and after it. Of the other types a host reads [Plan], [Event] and [Outline], and
+// writes [Command]. The rest are fields of these, or input and output of the state machine: look
+// them up where a field names them.
+//
 // Two packages below this one work with the types: stages/planner makes plans, and stages/step
 // is the state machine of a run, and has its state, step.Run. An [Input] is the news since the
 // last step, such as a [Command] or an [Observation]. A step returns the run to save, the
