@@ -64,8 +64,8 @@ type Strategy struct {
 	// Type is ServerSide if empty.
 	Type Type `json:"type,omitempty"`
 	// RefuseConflicts does not apply an object that would take a field with another value from
-	// another field manager, as a server-side apply without force does. It goes with ServerSide.
-	// The other objects are applied.
+	// another field manager, as a server-side apply without force does. It is allowed only with Type
+	// ServerSide. The other objects are applied.
 	RefuseConflicts bool `json:"refuseConflicts,omitempty"`
 	// ComparisonOption says which differences are drift; drift.Partial if empty.
 	ComparisonOption drift.Comparison `json:"comparisonOption,omitempty"`

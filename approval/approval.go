@@ -118,8 +118,8 @@ type Decision struct {
 	At time.Time `json:"at"`
 	// PointInTime means that an approval is valid only for the moment, like a measurement: the error
 	// rate is low, or there is no drift. It counts only if it is the last missing approval and at
-	// most [PointInTimeAge] old; an earlier one must be given again. A rejection is final in either
-	// case.
+	// most [PointInTimeAge] old; an earlier approval of this kind must be given again. A rejection is
+	// final in either case.
 	PointInTime bool `json:"pointInTime,omitempty"`
 	// Comment is at most 1024 bytes.
 	Comment string  `json:"comment,omitempty"`
@@ -148,7 +148,7 @@ const PointInTimeAge = time.Minute
 //
 // A recorded approval stays valid, however long other approvers take, and the authority is not
 // called again. An approval that must be valid when the gate opens sets [Decision].PointInTime:
-// the engine calls the authority again after the last of the others approved, and only the last
+// the engine calls the authority again after all other approvers have approved, and only the last
 // answer counts. It does not call the authority after the gate has opened: clusters that a
 // maintenance window or a cap delays further start with this answer.
 type Authority interface {

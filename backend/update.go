@@ -14,8 +14,8 @@ import (
 // called concurrently for different clusters.
 //
 // An error matches [ErrFenced] if a newer epoch was found, and [ErrPermanent] if trying again soon
-// does not help; any other error means that the cluster could not be worked on now. If a method
-// returns an error, only Sent, Released and Altered of its [Proof] have a meaning.
+// does not help; any other error means that the method could not work on the cluster now. If a
+// method returns an error, only Sent, Released and Altered of its [Proof] have a meaning.
 type Updater interface {
 	// Update carries the assignment out. It first reads the state of the cluster and then does only
 	// the missing steps, so the engine may call it again at any time, also after an error and from
@@ -60,10 +60,10 @@ type Assignment struct {
 	Placement string
 	// Run is the run's name, RunUID distinguishes it from others of that name.
 	Run, RunUID string
-	// Epoch is at least 1. Of two engines that work on a placement, the one with the higher epoch
-	// is right.
+	// Epoch is at least 1. If two engines work on a placement, only the engine with the higher epoch
+	// may write.
 	Epoch int64
-	// Attempt counts the attempts of the run at the cluster.
+	// Attempt is the number of the run's attempt at the cluster.
 	Attempt int
 	// Cluster has Name and UID.
 	Cluster placement.Cluster

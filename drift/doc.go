@@ -15,12 +15,12 @@
 //
 // # Two comparisons, five classes
 //
-// [Partial] counts the differences that an apply of the hub's object would correct.
-// Fields are [Changed] or [Missing]. They are [Stale] if they were applied once and
-// the hub has dropped them, unless a server would fill in the same value. Partial
-// ignores fields that only the member has, except inside of an atomic list or map,
-// because an apply replaces it. [Full] also counts those fields, as [Unmanaged], and
-// items that are only in another [Order]. Full includes all differences of Partial.
+// [Partial] reports the differences that an apply of the hub's object would correct. Fields are
+// [Changed] or [Missing]. They are [Stale] if they were applied once and the hub has dropped them,
+// unless a server would fill in the same value. Partial ignores fields that only the member has,
+// except inside of an atomic list or map, because an apply replaces it. [Full] also reports those
+// fields, as [Unmanaged], and items that are only in another [Order]. Full includes all differences
+// of Partial.
 //
 // # Which values are equal
 //
@@ -79,10 +79,10 @@
 // # Secrets
 //
 // Reports, warnings, errors and baselines never show the values of a Secret, its
-// annotations, or kubectl's last-applied copy. The same holds for values that a schema
-// or [Options].Secrets names. With [Options].SecretKey, a keyed tag shows
-// whether two secret values are equal. This package does not search for values
-// that look secret: list all other secret values in the options.
+// annotations, or kubectl's last-applied copy. Values that a schema or [Options].Secrets names are
+// hidden in the same way. With [Options].SecretKey, a keyed tag shows whether two secret values are
+// equal. This package does not search for values that look secret: list all other secret values in
+// the options.
 //
 // # Limits
 //

@@ -26,8 +26,8 @@ const (
 	// Partial compares the fields of the hub's object and ignores fields that only
 	// the member has.
 	Partial Comparison = "PartialComparison"
-	// Full also counts fields that only the member has, unless a server, a default
-	// or the baseline explains them.
+	// Full also reports fields that only the member has, unless a server, a default or the baseline
+	// explains them.
 	Full Comparison = "FullComparison"
 )
 
@@ -163,8 +163,9 @@ type Report struct {
 	Generation int64 `json:"targetClusterObservedGeneration,omitempty"`
 	// Differences are sorted by path, numbers by their value. It is not nil.
 	Differences []Difference `json:"observedDiffs"`
-	// Total is the number of differences. Truncated is set if Differences omits some of them, because
-	// there are more than Options.MaxDifferences or their paths and values have more than 1 MiB.
+	// Total is the number of differences. Truncated is set if Differences omits some of the
+	// differences, because there are more than Options.MaxDifferences, or because their paths and
+	// values have more than 1 MiB.
 	Total     int  `json:"total"`
 	Truncated bool `json:"truncated,omitempty"`
 	// Warnings are reasons why the report may be wrong, for example duplicate keys.

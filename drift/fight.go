@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// FightHalfLife is the time after which a return counts half.
+	// FightHalfLife is the time after which a returned difference contributes only half to the score.
 	FightHalfLife = time.Hour
 	// FightScore is the score at which another writer is assumed: six returns a quarter
 	// of an hour apart, or five within minutes.

@@ -9,9 +9,9 @@ import (
 
 // Applier returns the field manager that applied an object of the hub to a member, for
 // Options.Manager. It picks the manager whose Apply entry in managedFields has the most
-// fields of the hub's object. It returns an empty name if no manager has at least half of
-// them. It ignores a manager that applied more than four times as many fields as it shares with the
-// hub's object, because that manager applied another object. Controllers apply other fields, so
+// fields of the hub's object. It returns an empty name if no manager has at least half of these
+// fields. It ignores a manager that applied more than four times as many fields as it shares with
+// the hub's object, because that manager applied another object. Controllers apply other fields, so
 // they do not match.
 func Applier(hub, member *unstructured.Unstructured) string {
 	asked := content(hub.Object)

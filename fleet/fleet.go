@@ -57,9 +57,9 @@ type Placement struct {
 	// left the placement, or because the placement is deleted. Objects that stay on the cluster are
 	// reported, see stages.ObjectsReleased.
 	DeletePolicy placement.DeletePolicy `json:"deletePolicy,omitempty"`
-	// ReportStatus makes the engine watch clusters between runs, whatever ApplyStrategy.WhenToApply
-	// says, and call Config.Reported with the status of the objects there. A placement that only
-	// reports differences has no such status.
+	// ReportStatus makes the engine watch the objects on clusters between runs, and call
+	// Config.Reported with their status. It does so whatever ApplyStrategy.WhenToApply says. A
+	// placement that only reports differences has no such status.
 	ReportStatus bool `json:"reportStatus,omitempty"`
 	// ApplyStrategy says how objects are applied, compared and kept. The zero value applies them in
 	// runs and does not touch the clusters between runs.

@@ -57,8 +57,8 @@ type Forecast struct {
 	Stages []StageForecast `json:"stages"`
 	// Known is the number of clusters with a recorded duration, from this run or an earlier one.
 	// Typical is the duration assumed for the other clusters: the median of the clusters that this
-	// run has completed, or else of the clusters that earlier runs did, or Assumptions.Take if
-	// there are none.
+	// run has completed, or else of the clusters that earlier runs have completed, or Assumptions.Take
+	// if there are none.
 	Known   int             `json:"known"`
 	Typical metav1.Duration `json:"typical"`
 }

@@ -66,9 +66,9 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	return Status(s), err
 }
 
-// EnsureRun returns the run of spec's name if it matches spec, whatever its state, and creates it
-// as [Engine.CreateRun] does if there is none. A host calls it with the same spec when it starts,
-// after a restart and after an error, and gets one run.
+// EnsureRun returns the run with the name in spec, whatever its state, if the run matches spec. If
+// there is no such run, EnsureRun creates it as [Engine.CreateRun] does. A host calls it with the
+// same spec when it starts, after a restart and after an error, and gets one run.
 //
 // The run matches if the placement, the strategy and the owner are the same, and also the index and
 // the digest of the plan if spec has them. If the strategy of spec consists of a name only, it is

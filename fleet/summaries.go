@@ -31,8 +31,8 @@ type RunSummary struct {
 	Stage string `json:"stage,omitempty"`
 	// Index is the index of the newest snapshot that a cluster gets.
 	Index int `json:"index"`
-	// Clusters is the number of clusters in the plan; Completed, Failed and Skipped count the ones
-	// that have ended.
+	// Clusters is the number of clusters in the plan; Completed, Failed and Skipped are the numbers of
+	// clusters that have ended in these states.
 	Clusters  int `json:"clusters"`
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`

@@ -98,12 +98,12 @@
 // policies of package hub/manifests are in force: all of them, with their bindings, exactly as they
 // were installed. The hub compares the policies before it accepts an answer, and when a watch
 // reports a change. If it may not watch them, it reads them every 10 seconds. If a policy is
-// missing or was changed, no answer counts: the condition ApprovalAccepted of the request is False
-// with the reason ApprovalRequestUnvouched, and names the fault. Once the policies are installed
-// again, the hub makes the request again, and it must be answered again. Each request has the
-// version of the policies at its creation in the annotation slipway.dev/policies, so the hub also
-// notices policies that changed while no hub ran. A hub makes no request in the first 3 seconds
-// after policies were installed.
+// missing or was changed, the hub accepts no answer: the condition ApprovalAccepted of the request
+// is False with the reason ApprovalRequestUnvouched, and names the fault. Once the policies are
+// installed again, the hub makes the request again, and it must be answered again. Each request has
+// the version of the policies at its creation in the annotation slipway.dev/policies, so the hub
+// also notices policies that changed while no hub ran. A hub makes no request in the first 3
+// seconds after policies were installed.
 //
 // If the observedGeneration of a condition is of another generation, the condition is no answer,
 // and the request says so. A condition without observedGeneration is an answer, because the spec of
@@ -391,7 +391,8 @@
 //     that update it shows the objects that have been held back since, for example with
 //     FoundDrifts. It has at most 64 KiB for all clusters of a placement. A hub that takes over
 //     knows only the updates of clusters that are in flight.
-//   - A status lists at most Config.Listed clusters, clusters in trouble first, and counts all
-//     clusters. The status of a run has a summary with its state, stage and times, and a message
-//     with the reason why the run does not continue; kubectl get -o wide shows both as columns.
+//   - A status lists at most Config.Listed clusters, clusters in trouble first, and has the numbers
+//     of all clusters. The status of a run has a summary with its state, stage and times, and a
+//     message with the reason why the run does not continue; kubectl get -o wide shows both as
+//     columns.
 package hub

@@ -99,7 +99,7 @@ type Policy struct {
 type Term struct {
 	// LabelSelector matches every cluster when empty.
 	metav1.LabelSelector
-	// Properties must all hold.
+	// Properties are requirements that must all be met.
 	Properties []PropertyRequirement `json:"properties,omitempty"`
 }
 
@@ -224,7 +224,7 @@ type Selection struct {
 	Digest string `json:"digest"`
 }
 
-// Previous is the last selection of a placement. The zero value stands for a new placement.
+// Previous is the last selection of a placement. The zero value means a new placement.
 type Previous struct {
 	// PolicyDigest is the digest of the policy that picked the clusters.
 	PolicyDigest string

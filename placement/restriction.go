@@ -57,9 +57,9 @@ func ValidateRestrictions(restrictions []Restriction, path *field.Path) field.Er
 	return errs
 }
 
-// Forbidden returns the violations of restrictions by overrides that are evident from the
-// overrides alone; [Renderer] checks the rest against the objects. Field paths in errors start
-// with path; nil is "overrides". The restrictions must be valid.
+// Forbidden returns the violations of restrictions that can be recognized from the overrides alone,
+// without the objects; [Renderer] checks the objects. Field paths in errors start with path; nil is
+// "overrides". The restrictions must be valid.
 func Forbidden(overrides []Override, restrictions []Restriction, path *field.Path) field.ErrorList {
 	if path == nil {
 		path = field.NewPath("overrides")

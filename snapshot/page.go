@@ -39,7 +39,7 @@ type Page struct {
 // set.
 type Root struct {
 	Format int `json:"format"`
-	// Objects counts the items of all pages.
+	// Objects is the number of items in all pages.
 	Objects int      `json:"objects"`
 	Pages   []string `json:"pages"`
 	// Unplaced are the Unplaced objects of the set, ascending.

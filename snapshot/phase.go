@@ -1,7 +1,7 @@
 package snapshot
 
-// Phase is a step of applying objects. The objects of a phase may need those in earlier phases:
-// they are applied after them and removed before them.
+// Phase is a step of applying objects. The objects of a phase may need objects of earlier phases.
+// Therefore the engine applies the phases in their order, and removes objects in the reverse order.
 type Phase int
 
 // The phases, first to last.

@@ -239,7 +239,8 @@ type Snapshot struct {
 	Overrides string `json:"overrides,omitempty"`
 	// Digest covers Set and Overrides: see [New].
 	Digest string `json:"digest"`
-	// Objects counts the objects of Set, Envelopes the envelopes of some of them.
+	// Objects is the number of objects in Set. Envelopes is the number of envelopes from which some of
+	// them came.
 	Objects   int `json:"objects"`
 	Envelopes int `json:"envelopes,omitempty"`
 	// Enveloped exists to read records of earlier versions, and is not used.

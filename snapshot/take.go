@@ -66,9 +66,9 @@ func (s Snapshot) Verify() error {
 const DefaultLimit = 10
 
 // Retain returns, ascending, the indexes of the snapshots of one placement that can be deleted.
-// It keeps the newest limit of them, and every snapshot in needed, which a run, a cluster or a
-// rollback refers to, however old. A limit of 0 or less is [DefaultLimit]. The history may be in
-// any order.
+// It keeps the newest snapshots, as many as limit says. It also keeps every snapshot in needed,
+// however old, because a run, a cluster or a rollback refers to it. A limit of 0 or less is
+// [DefaultLimit]. The history may be in any order.
 func Retain(history []Snapshot, limit int, needed map[int]bool) (drop []int) {
 	if limit <= 0 {
 		limit = DefaultLimit

@@ -30,7 +30,7 @@ type Cap struct {
 	// Shares are the shares of the runs that hold or want slots, in the order of their
 	// arrival.
 	Shares []Share `json:"shares,omitempty"`
-	// Turns counts the turns that were given out.
+	// Turns is the last [Share].Turn that was assigned.
 	Turns int64 `json:"turns,omitempty"`
 }
 
@@ -102,8 +102,8 @@ func (c Cap) Leave(uid string) Cap {
 	return c.settled()
 }
 
-// Resize returns the cap with another limit. Runs that hold more keep their slots until they
-// release them.
+// Resize returns the cap with another limit. If runs hold more slots than the new limit, they keep
+// the slots until they release them.
 func (c Cap) Resize(limit int) Cap {
 	c.Shares = slices.Clone(c.Shares)
 	c.Limit = limit
@@ -134,7 +134,7 @@ func (s *Share) precedes(other *Share) bool {
 	return cmp.Or(cmp.Compare(s.Holds, other.Holds), cmp.Compare(s.Turn, other.Turn)) < 0
 }
 
-// Held returns how many slots are held by all runs.
+// Held returns the number of slots that all runs together hold.
 func (c Cap) Held() (n int) {
 	for i := range c.Shares {
 		n += c.Shares[i].Holds

@@ -31,9 +31,9 @@ type CheckRun struct {
 	At      Instant     `json:"at,omitempty"`
 	// Next is when the next measurement is due; 0 if none is.
 	Next Instant `json:"next,omitempty"`
-	// Bad is the reason why a check during a stage lets no cluster start. A Failed
-	// measurement sets it, and so does an Error in a row or an Inconclusive one beyond its
-	// limit. The next Successful measurement clears it.
+	// Bad is the reason why a check during a stage lets no cluster start. A measurement sets it if it
+	// is Failed, or if with it there are more Inconclusive measurements, or more Errors in a row, than
+	// the check allows. The next Successful measurement clears it.
 	Bad string `json:"bad,omitempty"`
 }
 

@@ -211,7 +211,8 @@ func (s *Strategy) AttemptLimit() int {
 // Suspends reports whether a failing run is stopped rather than ended.
 func (s *Strategy) Suspends() bool { return s.Profile == Workflow && s.OnFailure != EndRun }
 
-// Pauses reports whether the stage, or a group of it, holds the run without clusters.
+// Pauses reports whether the stage or one of its groups is a pause, which delays the run and has no
+// clusters.
 func (s *PlannedStage) Pauses() bool {
 	return s.Pause || slices.ContainsFunc(s.Groups, func(g PlannedGroup) bool { return g.Pause })
 }

@@ -41,7 +41,7 @@ type Input struct {
 	// strategy. It is ignored if the strategy names no cap. Clusters already in flight
 	// continue even if Slots is smaller.
 	Slots int
-	// NewCalendar reports whether Calendar differs from the one at the last step.
+	// NewCalendar reports whether Calendar differs from the Calendar of the last step.
 	NewCalendar bool
 }
 

@@ -19,8 +19,7 @@ type StageOutline struct {
 	// Started is when its first cluster could start, Ended when it ended.
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
-	// Groups has at least one element; the one of a stage without groups has no
-	// name.
+	// Groups has at least one element; a stage without groups has one group without a name.
 	Groups []GroupOutline `json:"groups"`
 	Gates  []GateOutline  `json:"gates,omitempty"`
 	// Checks are the states of the checks that are measured while the stage is in progress.

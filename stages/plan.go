@@ -36,8 +36,8 @@ type Plan struct {
 	Rollback *PlannedRollback `json:"rollback,omitempty"`
 
 	// Left are the clusters that may have content but were no longer in the inventory when
-	// the plan was made, ascending. A run does nothing there, and after it has completed
-	// they count as having nothing.
+	// the plan was made, ascending. A run does nothing on these clusters. After the run has completed,
+	// they are recorded as having nothing of the placement.
 	Left []string `json:"left,omitempty"`
 
 	Stages []PlannedStage `json:"stages"`

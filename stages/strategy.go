@@ -94,8 +94,8 @@ type Strategy struct {
 	// ProgressDeadline is the maximum duration of a cluster over all its attempts; after it the
 	// cluster counts as failed. 0 means no limit. The time a cluster is Pending does not count.
 	ProgressDeadline metav1.Duration `json:"progressDeadline,omitzero"`
-	// MinHealthy is the time that a cluster must be healthy before it counts as done; losing
-	// health restarts it. A cluster that had the revision already does not wait.
+	// MinHealthy is the time that a cluster must be healthy before it is done; the time starts again
+	// if the cluster becomes unhealthy. A cluster that had the revision already does not wait.
 	MinHealthy metav1.Duration `json:"minHealthy,omitzero"`
 	// Rollback says when the run is rolled back; nil means never.
 	Rollback *RollbackPolicy `json:"rollback,omitempty"`
@@ -232,8 +232,9 @@ const (
 	CheckTask TaskType = "Check"
 )
 
-// Task holds a run before or after a stage or a group. Each side, Before or After, takes at most
-// one task of each type; the tasks of a side start at the same instant and must all finish.
+// Task delays a run before or after a stage or a group until a condition is met. Each side, Before
+// or After, takes at most one task of each type; the tasks of a side start at the same instant and
+// must all finish.
 type Task struct {
 	Type TaskType `json:"type"`
 	// Wait is the duration of a TimedWait, more than 0 and at most 365 days.
@@ -275,7 +276,7 @@ const maxDomainKeys = 4
 
 // Flow holds the workflow settings that a stage and a group share.
 type Flow struct {
-	// Pause makes a stage or group without clusters; its tasks still hold the run. It must have at
+	// Pause makes a stage or group without clusters, whose tasks still delay the run. It must have at
 	// least one task before it and none after it.
 	Pause bool `json:"pause,omitempty"`
 	// Timeout limits the time from the end of the gates before the stage or group until its

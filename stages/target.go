@@ -32,7 +32,7 @@ type Target struct {
 	Unproven map[string]bool
 	// Part reports whether the clusters are only some of the strategy's clusters, as in a
 	// catch-up run. There may then be fewer clusters than a limit names, and a stage whose
-	// [Stage].Take is less than 100% takes none of them by its share.
+	// [Stage].Take is less than 100% takes no share of them.
 	Part bool
 	// Stages is set for a catch-up run. It maps a cluster to its stage in the plan of the run before,
 	// if that stage took a share or the rest. The cluster has this stage again, unless another stage

@@ -119,8 +119,8 @@ type perGroup map[string]*member
 // whatever other groups its identity is in. An answer of an identity outside the group is an error.
 //
 // A rejection takes precedence over approvals, and a lasting approval over approvals that hold only
-// at a point in time. The latter are returned together, in one decision that counts once in each of
-// their groups.
+// at a point in time. PerGroup returns approvals that hold only at a point in time together, in one
+// decision that counts once in each of their groups.
 func PerGroup(groups map[string]approval.Authority) approval.Authority {
 	p := perGroup{}
 	for group, a := range groups {

@@ -11,7 +11,7 @@
 // approve together, the combination returns a joint decision. Its identity ensures that it never
 // counts for more than the decision of each member could:
 //
-//   - its name is the joined names of the members that approved, "errors, latency", and counts
+//   - its name joins the names of the members that approved, such as "errors, latency", and counts
 //     once;
 //   - its groups, with [All], are the groups that every member is in, and with [PerGroup] the
 //     groups that the members were asked for;
@@ -39,8 +39,8 @@
 // # Approvals that hold at a point in time
 //
 // An authority that measures, such as an error rate, approves with approval.Decision.PointInTime:
-// the approval counts only if it is the last that is missing, and for one minute. [Last] asks such
-// an authority only once nothing else is missing, as fleet.NoDrift compares clusters. So no
+// the approval counts only if no other approval is missing, and only for one minute. [Last] asks
+// such an authority only once nothing else is missing, as fleet.NoDrift compares clusters. So no
 // measurement is wasted or out of date.
 //
 // Such approvals of several members count together as only one decision, because an engine

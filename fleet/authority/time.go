@@ -82,8 +82,8 @@ type last struct {
 // This is how fleet.NoDrift compares clusters.
 //
 // The groups must name the group of the authority, and the groups of other authorities that are
-// asked last; otherwise they would wait for each other. If a gate has fleet.NoDrift,
-// fleet.NoDriftGroup is one of them.
+// asked last; otherwise they would wait for each other. If a gate has fleet.NoDrift, the groups
+// must include fleet.NoDriftGroup.
 func Last(a approval.Authority, groups ...string) approval.Authority {
 	return &last{a, slices.Clone(groups)}
 }

@@ -48,8 +48,8 @@ const supportedMinors = 2
 // request by a person.
 type Profile struct {
 	Channel Channel `json:"channel"`
-	// KubernetesVersion is the minor version of TargetKubernetesVersion, such as 1.30, and empty for
-	// other channels.
+	// KubernetesVersion is the minor version, such as 1.30, for the channel TargetKubernetesVersion;
+	// it is empty for other channels.
 	KubernetesVersion string `json:"targetKubernetesVersion,omitempty"`
 	// LongTermSupport continues with patches of a minor version older than N-2 if the catalog has them
 	// for long-term support. It is only for TargetKubernetesVersion.

@@ -24,8 +24,8 @@ var profileName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 // ReadAutoUpgradeProfile reads an AutoUpgradeProfile, which is JSON, in version
 // 2026-06-02-preview of Azure's REST API: the settings are under properties. It ignores fields
-// that only Azure writes, such as the status of the last trigger. The name stands for the input
-// in errors, which have the form described at [Read].
+// that only Azure writes, such as the status of the last trigger. Errors use the name for the
+// input, and have the form described at [Read].
 func ReadAutoUpgradeProfile(r io.Reader, name string) (AutoUpgradeProfile, error) {
 	d, err := parse(r, name)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 )
 
 // Read reads the stages of an update strategy or of an update run, which are JSON: the file of
-// --stages. The name stands for the input in errors. The strategy has no name.
+// --stages. Errors use the name for the input. The strategy has no name.
 //
 // The error is a [Problems] with all problems, or the error of r.
 func Read(r io.Reader, name string) (stages.Strategy, error) {

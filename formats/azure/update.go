@@ -35,8 +35,8 @@ type NodeImageVersion struct {
 	Version string `json:"version"`
 }
 
-// ReadUpdate reads a managedClusterUpdate, which is JSON. The name stands for the input in
-// errors, which have the form described at [Read].
+// ReadUpdate reads a managedClusterUpdate, which is JSON. Errors use the name for the input, and
+// have the form described at [Read].
 func ReadUpdate(r io.Reader, name string) (upgrade.Target, error) {
 	d, err := parse(r, name)
 	if err != nil {

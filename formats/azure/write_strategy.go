@@ -18,7 +18,7 @@ import (
 // Strategy is the stages of an update strategy or of an update run, in Azure's form.
 type Strategy struct {
 	Stages []Stage `json:"stages"`
-	// Rollback belongs to Slipway, and is absent if runs are not rolled back.
+	// Rollback is a field of Slipway, not of Azure. It is absent if runs are not rolled back.
 	Rollback *Rollback `json:"slipwayRollback,omitempty"`
 }
 

@@ -16,8 +16,8 @@ const MaxBytes = yamldoc.MaxBytes
 // group is the API group of the supported kinds.
 const group = "core.oam.dev"
 
-// Read reads YAML documents, or JSON, which is YAML, in the form that kubectl apply accepts. The
-// name stands for the input in errors.
+// Read reads YAML documents, or JSON, which is YAML, in the form that kubectl apply accepts. Errors
+// use the name for the input.
 //
 // The error is a [Problems] with all problems of all documents, or the error of r. A document
 // with a problem is left out; the others are returned with the error.

@@ -40,9 +40,9 @@ type plannedLine struct {
 }
 
 // Lines yields the result of a simulation as values, each encoded as one JSON object: the events,
-// in their order, and the end. Events have at, the time since the start of the run, type, a
-// [stages.EventType], stage, group and cluster, which may be "", and then the optional keys:
-// attempt, count, request, command, by, unchanged, until, which also counts from the start, and
+// in their order, and the end. An event has these keys: at, the time since the start of the run;
+// type, a [stages.EventType]; and stage, group and cluster, which may be "". The optional keys are
+// attempt, count, request, command, by, unchanged, until, which is also a time since the start, and
 // message. The last object has type End, the state of the run, and the states of its stages and
 // clusters by name, and
 //

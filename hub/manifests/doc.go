@@ -17,9 +17,9 @@
 //
 // The file optional/works.yaml is the definition of KubeFleet's Work. A hub neither creates nor
 // reads Works: the definition exists so that tools that read Works find an empty list. If the
-// server has a definition of Work already, [Install] leaves it unchanged. The same holds for
-// ManagedCluster of cluster.open-cluster-management.io, which [Install] defines if
-// Options.Applications is set.
+// server has a definition of Work already, [Install] leaves it unchanged. If Options.Applications
+// is set, it also defines ManagedCluster of cluster.open-cluster-management.io, unless the server
+// has that definition already.
 //
 // The directory applications has the definitions and the roles of the application workflow, for a
 // hub that serves it:
@@ -46,9 +46,10 @@
 // generation. Both kinds of policies also stamp and protect the annotations [CreatedBy],
 // [CreatedByUID] and [RollbackBy] of runs.
 //
-// [Inspect] compares all policies and their bindings with the ones in this package. If one is
-// missing, differs or cannot be read, a hub counts no answer; package hub documents how it
-// distinguishes a server that never had them. [Install] repairs changed policies. So does
+// [Inspect] compares all policies and their bindings with the ones in this package. If a policy or
+// a binding is missing, differs or cannot be read, a hub accepts no answer; package hub documents
+// how it recognizes a server that never had the policies. [Install] repairs changed policies. So
+// does
 //
 //	kubectl replace --force -f hub/manifests/policies
 //

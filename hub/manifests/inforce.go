@@ -34,9 +34,10 @@ type Standing struct {
 	// with the same Version before and after a read were in force during the read. It is empty if
 	// the server has none.
 	Version string
-	// Created is when the newest of them was created, by the clock of the API server.
+	// Created is when the newest policy or binding was created, by the clock of the API server.
 	Created time.Time
-	// Changed reports whether one was changed after its creation. Its earlier content is unknown.
+	// Changed reports whether a policy or a binding was changed after its creation. Its earlier
+	// content is unknown.
 	Changed bool
 }
 

@@ -39,8 +39,8 @@ type End struct {
 	// Stages and Clusters are in the order of the plan.
 	Stages   []StageEnd   `json:"stages"`
 	Clusters []ClusterEnd `json:"clusters"`
-	// Gates are the gates that were reached, by stage: first those before and after the stage, then
-	// those of its groups.
+	// Gates are the gates that were reached, by stage: first the gates before and after the stage,
+	// then the gates of its groups.
 	Gates []GateEnd `json:"gates,omitempty"`
 	// Run is the state of the run.
 	Run step.Run `json:"run"`

@@ -42,7 +42,7 @@ type Environment struct {
 	Orders []Order
 	// Answer is called once for each approval request that opens, with the moment at which it opened.
 	// It is also called for each request that is open when [Resume] begins. Its result is added to
-	// Orders: an order in the past counts as now. nil means no answer.
+	// Orders: an order in the past takes effect now. nil means no answer.
 	Answer func(req approval.Request, opened time.Duration) []Order
 	// Began is for [Resume]: the times at which the running attempts began, by cluster. The attempt
 	// of an unnamed cluster began when the cluster was started.

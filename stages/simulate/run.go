@@ -63,9 +63,9 @@ func Run(p *stages.Plan, w Environment, tell func(Event) error) (End, error) {
 
 // Resume is [Run] for an existing run: it continues r from its state at w.Start. Durations are
 // counted from that moment, also in the result: earlier times are negative. The open gates, the
-// deferred and the retried clusters, and the deadlines come from r, and the clusters in flight
-// continue attempts that began at w.Began. A run that has ended does not change, and a run that
-// is stopped or held waits for an order to start it. r is not changed.
+// deferred and the retried clusters, and the deadlines are taken from r. The clusters in flight
+// continue their attempts, which began at w.Began. A run that has ended does not change, and a run
+// that is stopped or held waits for an order to start it. r is not changed.
 //
 // If the run is rolled back, the simulation ends, because the rollback is another run.
 //

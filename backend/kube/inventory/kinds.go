@@ -23,9 +23,9 @@ import (
 // For example, resourceUsage.available.cpu becomes resources.kubernetes-fleet.io/available-cpu; the
 // names for capacity begin with total, and the names for allocatable with allocatable. The UID is
 // the UID of the object, so that a MemberCluster that was deleted and recreated is another cluster;
-// [KubeSystemUID] pins it to a cluster. Its namespaces are the names in status.namespaces if it has
-// the condition NamespaceCollectionSucceeded, which reports that they are collected, and unknown
-// otherwise.
+// [KubeSystemUID] pins it to a cluster. If it has the condition NamespaceCollectionSucceeded, which
+// reports that namespaces are collected, its namespaces are the names in status.namespaces.
+// Otherwise they are unknown.
 //
 // A MemberCluster that is being deleted is leaving. It is unhealthy if its condition Joined, or
 // its member agent's, is False; if one of the conditions Healthy has been False for 5 minutes by
