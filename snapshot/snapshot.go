@@ -254,9 +254,9 @@ type Snapshot struct {
 	// Omitted are the omissions of Set when the snapshot was taken, at most [MaxOmissions]. Digest
 	// does not cover them.
 	Omitted []Omission `json:"omitted,omitempty"`
-	// Repeats counts the consecutive snapshots, up to and including this one, that have the same
-	// objects as their predecessor and differ from it in overrides alone: see [Snapshot.ObjectsIndex].
-	// Digest does not cover it.
+	// Repeats is the number of the placement's snapshots, up to and including this one, that differ
+	// from the snapshot before them in overrides alone: see [Snapshot.ObjectsIndex]. Digest does not
+	// cover it.
 	Repeats int       `json:"repeats,omitempty"`
 	TakenAt time.Time `json:"takenAt"`
 }

@@ -32,11 +32,11 @@ type Await string
 // The values of Await.
 const (
 	AwaitStart       Await = "Start"       // a Start command
-	AwaitRun         Await = "Run"         // another run to end
+	AwaitRun         Await = "Run"         // the end of another run
 	AwaitTime        Await = "Time"        // a moment
-	AwaitWindow      Await = "Window"      // windows of clusters to open
+	AwaitWindow      Await = "Window"      // the opening of windows of clusters
 	AwaitDecision    Await = "Decision"    // a decision on a request
-	AwaitCap         Await = "Cap"         // a cap that runs share to have room
+	AwaitCap         Await = "Cap"         // room under a cap that runs share
 	AwaitCheck       Await = "Check"       // measurements
 	AwaitTimeout     Await = "Timeout"     // the end of the time that a stage or a group may take
 	AwaitObservation Await = "Observation" // the result of a cluster in flight

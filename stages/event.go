@@ -5,8 +5,8 @@ import "time"
 // EventType is the kind of an [Event].
 type EventType string
 
-// Events about placements. Package fleet emits them, also those about the records of runs, and
-// step.Step emits all events of the other blocks. Each has Placement.
+// Events about placements. Package fleet emits them, including the events about the records of
+// runs. The events of all other blocks come from step.Step. Each has Placement.
 const (
 	// SnapshotTaken: the placement has a new snapshot.
 	// Fields: Index and Digest of the snapshot, Count of its objects, Message with its name.

@@ -177,11 +177,11 @@ type Command struct {
 // such an approval, because a command may be stored and read late.
 //
 // The request passes if all such answers of the step together give the approvals that are missing.
-// An answer counts only if it was given to the current request, with the same number of recorded
-// decisions, at most [approval.PointInTimeAge] ago, after the waits of the same side have ended,
-// and while the run is Running. An answer that does not count is dropped and the authority is asked
-// again. A rejection or a lasting approval has the effect of a Decide. A refused answer changes
-// nothing and emits no event.
+// An answer counts only if all of these are true: it was given to the current request, with the
+// same number of recorded decisions; it is at most [approval.PointInTimeAge] old; it was given
+// after the waits of the same side had ended; and the run is Running. An answer that does not count
+// is dropped and the authority is asked again. A rejection or a lasting approval has the effect of
+// a Decide. A refused answer changes nothing and emits no event.
 type Answer struct {
 	// Request is the request of the [Action] that asked.
 	Request approval.Request

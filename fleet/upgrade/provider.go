@@ -7,9 +7,10 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Provider upgrades clusters: a cloud, or software that runs clusters. Its methods may be called
-// concurrently, even for the same cluster. They must return when ctx ends, and within seconds;
-// longer work must continue in the background. They may use only Name and UID of a cluster.
+// Provider upgrades clusters. It represents a cloud, or software that runs clusters. Its methods
+// may be called concurrently, even for the same cluster. They must return when ctx ends, and within
+// seconds; longer work must continue in the background. They may use only Name and UID of a
+// cluster.
 //
 // An error is backend.ErrNotFound if there is no such cluster, and backend.ErrPermanent if a retry
 // does not help until something is changed. Otherwise it is transient, for example because a region
