@@ -86,9 +86,9 @@ const (
 	NamedByStage Naming = "Stage"
 )
 
-// RequestName returns the name of the request at a gate of a stage or, if group is not empty, of
-// a group of it. Before a stage it is <run>-before-<stage> in both namings. The name at a gate of
-// a group has -<group> at the end.
+// RequestName returns the name of the request at a gate of a stage or, if group is not empty, at a
+// gate of that group of the stage. Before a stage it is <run>-before-<stage> in both namings. The
+// name at a gate of a group has -<group> at the end.
 func (n Naming) RequestName(run, stage, group string, when When) string {
 	if group != "" {
 		stage += "-" + group

@@ -86,8 +86,8 @@ func (r *Rule) Expressions() (out []Expression) {
 	return out
 }
 
-// Find returns the index of the rule for the objects of a kind. It prefers the rule for the version
-// to the rule for every version, and returns -1 if there is neither.
+// Find returns the index of the rule for the objects of a kind. It prefers a rule for the version
+// of the kind to a rule without a version, and returns -1 if there is neither.
 func Find(rules []Rule, group, version, kind string) int {
 	every := -1
 	for i := range rules {

@@ -159,12 +159,12 @@
 // name is <run>-rollback or, if that run exists, <run>-rollback-2 and so on, and it has the label
 // slipway.dev/rollback-of. If the name is longer than the 63 characters that the API allows, <run>
 // is cut and 8 characters of a digest follow it. The object is shown, stopped, resumed, approved
-// and deleted as any other run. Its spec has the placement, the inverted strategy, and a snapshot
-// index if all clusters return to the same snapshot; each cluster in the status has its index in
-// any case. The condition RollbackStarted of the original run and its status.rollbackRunName name
-// the rollback, or say why there is none. If a Rollback is refused, because the strategy has no
-// rollback or other runs followed, nothing changes. A second Rollback, in another generation of
-// the spec, rolls back the clusters that have not returned yet.
+// and deleted as any other run. Its spec has the placement, the strategy with its stages in reverse
+// order, and a snapshot index if all clusters return to the same snapshot. The status always has
+// the index for each cluster. The condition RollbackStarted of the original run and its
+// status.rollbackRunName name the rollback, or say why there is none. If a Rollback is refused,
+// because the strategy has no rollback or other runs followed, nothing changes. A second Rollback,
+// in another generation of the spec, rolls back the clusters that have not returned yet.
 //
 // KubeFleet retries a cluster without end, so no cluster fails. The cause BudgetExceeded needs a
 // progressDeadline in the strategy: a cluster fails after that time, and the cause counts the

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// TestStore proves a store, case by case. open returns an empty store that no other case uses; it
-// is never called concurrently.
+// TestStore proves a store, case by case. open returns an empty store that no other case uses;
+// TestStore never calls it concurrently.
 func TestStore(t *testing.T, open func(t *testing.T) backend.Store) {
 	t.Helper()
 	testAll(t, StoreCases(), open)

@@ -33,10 +33,10 @@ var memberRBAC string
 // mostly within milliseconds; if a slow API server lets a creation through, the ledger still lists
 // the object as suspect. After a ledger is deleted with its placement, they know nothing about it.
 //
-// Update them in place, and do not delete and reinstall them: as of Kubernetes 1.36, an API
-// server that has seen the last binding disappear from policies with ConfigMaps as parameters
-// reads no newer ConfigMap until it is restarted (kubernetes/kubernetes#130887), and then refuses
-// no creation. backendtest.CheckConn with a Fenced connection shows whether a member refuses.
+// Update them in place, and do not delete and reinstall them. If the last binding of policies with
+// ConfigMaps as parameters disappears, an API server, as of Kubernetes 1.36, reads no newer
+// ConfigMap until it is restarted (kubernetes/kubernetes#130887). Until then it refuses no
+// creation. backendtest.CheckConn with a Fenced connection shows whether a member refuses.
 //
 // They find the engine's objects only by the label slipway.dev/applied, which a Fenced connection
 // sets; an older object gets it with its next change. A policy without a selector would be
