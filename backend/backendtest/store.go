@@ -29,7 +29,7 @@ func StoreCases() []StoreCase {
 
 func writeCases() []StoreCase {
 	return []StoreCase{
-		{"create", "a zero prev creates, and Put returns the new revision", create},
+		{"create", "if prev is zero, Put creates the key and returns the new revision", create},
 		{"create-existing", "a key that exists already is ErrConflict", createExisting},
 		{"get-missing", "Get returns the record of key, or ErrNotFound", getMissing},
 		{"put-current", "Put writes value if the revision of key is prev", putCurrent},
@@ -40,8 +40,8 @@ func writeCases() []StoreCase {
 		{"delete-stale", "a key that is at another revision is ErrConflict", deleteStale},
 		{"delete-missing", "a key that does not exist is ErrNotFound", deleteMissing},
 		{"revision-reuse", "no two writes of a key have the same revision", revisionReuse},
-		{"value-in", "Put does not keep value", valueIn},
-		{"value-out", "Value is the caller's to keep and to change", valueOut},
+		{"value-in", "Put does not retain value", valueIn},
+		{"value-out", "the caller may keep and change Value", valueOut},
 		{"value-sizes", "values are at most 1 MiB", valueSizes},
 		{"keys", "keys are not empty, at most 512 bytes of lower-case letters, digits and -._/", keys},
 		{"context", "a write whose ctx ends leaves the old value or the new one", contextEnded},
@@ -73,7 +73,7 @@ func watchCases() []StoreCase {
 		{"watch-existing", "Watch yields a change for every key under prefix that exists when it begins", watchExisting},
 		{"watch-writes", "then for every later write", watchWrites},
 		{"watch-deletes", "Change says that a key was deleted; then Revision is zero", watchDeletes},
-		{"watch-burst", "several writes of one key may be yielded as the last of them", watchBurst},
+		{"watch-burst", "if a key is written several times, Watch may yield only the last write", watchBurst},
 		{"watch-end", "Watch ends with ctx, yielding ctx's error", watchEnd},
 		{"watch-break", "a watch may be left", watchBreak},
 	}
