@@ -127,10 +127,10 @@
 // can thereby bring objects of its namespace to members, with the rights of the hub. A deleted
 // Application disappears once its delivered objects are gone from the members. Objects of the group
 // core.oam.dev are never placed. Each member is shown as a ManagedCluster of
-// cluster.open-cluster-management.io, unless another author has defined that kind. A workflow is
-// suspended, resumed, terminated, restarted and rolled back through the hub's store, by
-// delivery.Applications.Do and the verbs of the command slipway, which need rights to the store.
-// The status of the object does not control it.
+// cluster.open-cluster-management.io, unless another author has defined that kind. To suspend,
+// resume, terminate, restart or roll back a workflow, use delivery.Applications.Do or the verbs of
+// the command slipway. Both write to the hub's store, and need the rights to it. The status of the
+// object does not control it.
 //
 // # Names of requests
 //

@@ -80,8 +80,8 @@ type Observation struct {
 	Applied bool
 	// Unchanged reports whether nothing had to be carried out.
 	Unchanged bool
-	// Revision is the digest that the cluster proves to have; in a removal,
-	// empty once everything is gone.
+	// Revision is the digest that the cluster proves to have; in a removal, it is empty once all
+	// objects are gone.
 	Revision string
 	// Current reports whether the cluster's report about itself is at least as new as the
 	// last applied change.

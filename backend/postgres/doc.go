@@ -64,8 +64,8 @@
 //
 //   - the row has a lower number, or the same number with other random bits: the numbers of a
 //     key's writes rise;
-//   - the row has a higher number, but had a lower one before its last write: a later write would
-//     follow the lost one;
+//   - the row has a higher number, but before its last write it had a lower number than the lost
+//     write, although a later write would have followed the lost write;
 //   - the row is missing, and no deletion after the lost write can have been old enough for its
 //     row to be removed.
 //
