@@ -162,7 +162,7 @@ func (a *attacked) planOf(p approval.Policy, index int) *stages.Plan {
 			[]placement.Cluster{{Name: "a", Labels: map[string]string{"stage": "a"}}, {Name: "b", Labels: map[string]string{"stage": "b"}}},
 		)
 		a.must(err)
-		a.must(a.e.state.WritePlan(a.t.Context(), plan))
+		a.must(a.e.state.Plans.Write(a.t.Context(), plan))
 		a.plans[key] = plan
 	}
 	return a.plans[key]

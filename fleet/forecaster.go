@@ -181,7 +181,7 @@ func (e *Engine) environmentOf(ctx context.Context, p *stages.Plan, t *timings, 
 
 // calendarOf requests the windows of a plan.
 func calendarOf(ctx context.Context, st *state.State, p *stages.Plan) (stages.Calendar, error) {
-	rules, err := st.RulesOf(ctx, p, "plan "+p.Digest)
+	rules, err := st.World.Rules(ctx, p, "plan "+p.Digest)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type Resolution struct {
 // selection that Resolve or a run recorded. Clusters that a run has begun to update are passed as
 // updated. Therefore a selection is stable across restarts.
 func (h PlacementHandle) Resolve(ctx context.Context) (Resolution, error) {
-	inventory, err := h.e.state.Inventory(ctx)
+	inventory, err := h.e.state.World.Inventory(ctx)
 	if err != nil {
 		return Resolution{}, err
 	}
@@ -50,7 +50,7 @@ func (h PlacementHandle) Resolve(ctx context.Context) (Resolution, error) {
 // nothing. If policy is not nil, it replaces the placement's policy in the preview; the placement
 // may be declared with it afterwards.
 func (h PlacementHandle) PreviewResolve(ctx context.Context, policy *placement.Policy) (Resolution, error) {
-	inventory, err := h.e.state.Inventory(ctx)
+	inventory, err := h.e.state.World.Inventory(ctx)
 	if err != nil {
 		return Resolution{}, err
 	}

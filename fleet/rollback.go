@@ -73,12 +73,12 @@ func (h RunHandle) Rollback(ctx context.Context, o RollbackOptions) (string, err
 	}
 	if u := s.Run.Form(runstate.Key{}).RollbackRequest; u != nil {
 		if by, err := h.RollbackStatus(ctx); err != nil || by.Pending || by.By == "" && by.Refused == "" {
-			return cmp.Or(by.By, u.Run, h.e.state.RollbackName(h.name, s.Title, 1)), err
+			return cmp.Or(by.By, u.Run, h.e.state.RollbackNames.Of(h.name, s.Title, 1)), err
 		}
 	}
 	name := o.Name
 	if name == "" {
-		name, err = h.e.state.FreeRollbackName(ctx, h.name, s.Title)
+		name, err = h.e.state.RollbackNames.Free(ctx, h.name, s.Title)
 	} else {
 		err = h.e.state.NameFree(ctx, name)
 	}

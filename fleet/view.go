@@ -153,7 +153,7 @@ func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, e
 			return errdef.NotFound(errdef.Selection, name, "a preview of the policy that is recorded, or a run, makes one")
 		}
 		d = placement.Selection{Index: have.Index, PolicyDigest: have.PolicyDigest, Digest: have.Digest}
-		d.Clusters, err = v.state.Picked(ctx, name, have)
+		d.Clusters, err = v.state.Selections.Read(ctx, name, have)
 		return err
 	})
 	return d, err

@@ -15,7 +15,6 @@ import (
 var exceptions = []exception{
 	{"stages/step", cycle, 11, undivided},
 	{"stages/step", methods + "draft", 50, undivided},
-	{"fleet/internal/state", methods + "State", 50, undivided},
 	{"hub", hidden + "Hub", 16, undivided},
 	{"hub/internal/placements", methods + "Reconciler", 49, undivided},
 	{"backend/bolt", hidden + "Store", 21, undivided},

@@ -78,7 +78,7 @@ func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft
 		Store: func(ctx context.Context, rec *record.Placement) error { return ad.storeOnceMore(ctx, rec, rr, d) },
 		Picked: func(ctx context.Context) ([]string, error) {
 			if d.Partial && rr.Selection.Pages > 0 {
-				return ad.state.Picked(ctx, run.Placement, rr.Selection)
+				return ad.state.Selections.Read(ctx, run.Placement, rr.Selection)
 			}
 			return d.Picked(rr), nil
 		},
@@ -117,16 +117,16 @@ func (ad *Admitter) storeAgain(ctx context.Context, rr *record.Run, d *planning.
 		}
 	}
 	if rr.Selection != nil && rr.Selection.Pages > 0 {
-		clusters, err := ad.state.Picked(ctx, name, rr.Selection)
+		clusters, err := ad.state.Selections.Read(ctx, name, rr.Selection)
 		if state.IsNotFound(err) {
 			return fmt.Errorf("%w: %w: %v", backend.ErrPermanent, state.ErrIncomplete, err)
 		}
 		if err != nil {
 			return err
 		}
-		if err := ad.state.WritePicked(ctx, name, rr.Selection, clusters); err != nil {
+		if err := ad.state.Selections.Write(ctx, name, rr.Selection, clusters); err != nil {
 			return err
 		}
 	}
-	return ad.state.WritePlan(ctx, d.Plan, record.WriteIntent(&rr.Run))
+	return ad.state.Plans.Write(ctx, d.Plan, record.WriteIntent(&rr.Run))
 }

@@ -158,7 +158,7 @@ func TestACrashWhileARunIsCreated(t *testing.T) {
 		next := on(t, store)
 		if rr, _, err := next.state.Run(t.Context(), "r"); err == nil {
 			recorded++
-			plan, err := next.state.ReadPlan(t.Context(), rr.Run.Plan)
+			plan, err := next.state.Plans.Read(t.Context(), rr.Run.Plan)
 			for range 2 {
 				if err == nil {
 					err = next.Admit(t.Context(), rr, &planning.Draft{Plan: plan, Partial: true})
@@ -263,7 +263,7 @@ func (r *rig) put(rr *record.Run, change func(*record.Run)) {
 
 func (r *rig) admit(rr *record.Run) {
 	r.t.Helper()
-	plan, err := r.state.ReadPlan(r.t.Context(), rr.Run.Plan)
+	plan, err := r.state.Plans.Read(r.t.Context(), rr.Run.Plan)
 	if err == nil {
 		err = r.Admit(r.t.Context(), rr, &planning.Draft{Plan: plan, Partial: true})
 	}

@@ -103,9 +103,9 @@ func (ad *Admitter) storeDraft(ctx context.Context, rr *record.Run, d *planning.
 		return err
 	}
 	if rr.Selection != nil && rr.Selection.Pages > 0 {
-		if err := ad.state.WritePicked(ctx, rr.Run.Placement, rr.Selection, d.Selection.Clusters); err != nil {
+		if err := ad.state.Selections.Write(ctx, rr.Run.Placement, rr.Selection, d.Selection.Clusters); err != nil {
 			return err
 		}
 	}
-	return ad.state.WritePlan(ctx, d.Plan, record.WriteIntent(&rr.Run))
+	return ad.state.Plans.Write(ctx, d.Plan, record.WriteIntent(&rr.Run))
 }

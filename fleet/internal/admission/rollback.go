@@ -86,7 +86,7 @@ func (ad *Admitter) recordRollback(ctx context.Context, rec *record.Placement, o
 
 // admitRollback admits the run of a rollback if another engine has stored it without admitting it.
 func (ad *Admitter) admitRollback(ctx context.Context, rr *record.Run) error {
-	p, err := ad.state.ReadPlan(ctx, rr.Run.Plan)
+	p, err := ad.state.Plans.Read(ctx, rr.Run.Plan)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func (ad *Admitter) renameRollback(ctx context.Context, rec *record.Placement) e
 	case !state.IsNotFound(err): // under any name, the rollback soon fails with this error
 		return err
 	}
-	free, err := ad.state.FreeRollbackName(ctx, rec.Rollback.OfRun, title)
+	free, err := ad.state.RollbackNames.Free(ctx, rec.Rollback.OfRun, title)
 	if err != nil {
 		return err
 	}

@@ -108,7 +108,7 @@ func (r *Reporter) comparison(ctx context.Context, name string, o Query) (x *com
 
 // plan determines the clusters and the revisions of the comparison.
 func (x *comparison) plan(ctx context.Context, o Query) error {
-	inventory, err := x.reporter.state.Inventory(ctx)
+	inventory, err := x.reporter.state.World.Inventory(ctx)
 	if err != nil {
 		return err
 	}

@@ -321,7 +321,7 @@ func assignment(slot string, rec *record.CheckObject) backend.Assignment {
 // remove removes the object of a record, its ledger and then the record. If the cluster is no
 // longer in the inventory, it removes only the record.
 func (e *Examiner) remove(ctx context.Context, stored backend.Record, rec *record.CheckObject, run *Run) (time.Duration, error) {
-	clusters, err := e.o.State.Inventory(ctx)
+	clusters, err := e.o.State.World.Inventory(ctx)
 	if err != nil {
 		return 0, err
 	}

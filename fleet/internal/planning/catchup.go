@@ -21,7 +21,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 	if len(s.Plan.Strategy.Removal.Only) > 0 {
 		return nil, errors.New("it evicts clusters, and the next run or another eviction cleans the remaining clusters")
 	}
-	inventory, err := pl.state.Inventory(ctx)
+	inventory, err := pl.state.World.Inventory(ctx)
 	if err != nil {
 		return nil, err
 	}

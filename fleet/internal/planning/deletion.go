@@ -21,7 +21,7 @@ func Cleaning(d *lifecycle.Deletion) stages.Strategy {
 // placement.
 func (pl *Planner) DraftDeletion(ctx context.Context, rec *record.Placement) (*Draft, error) {
 	d := &Draft{Sweeps: rec.GCGeneration}
-	inventory, err := pl.state.Inventory(ctx)
+	inventory, err := pl.state.World.Inventory(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -82,7 +82,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	if err != nil {
 		return nil, err
 	}
-	inventory, none, err := pl.state.Clusters(ctx)
+	inventory, none, err := pl.state.World.Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -21,7 +21,7 @@ func (pl *Planner) draftEviction(ctx context.Context, rec *record.Placement, spe
 	if spec.Index != nil && *spec.Index != last.Index {
 		return nil, fmt.Errorf("a run that evicts brings no snapshot: leave the index %d out", *spec.Index)
 	}
-	inventory, err := pl.state.Inventory(ctx)
+	inventory, err := pl.state.World.Inventory(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (pl *Planner) previous(ctx context.Context, rec *record.Placement, held lif
 	if d := rec.Selection; d != nil {
 		out.PolicyDigest = d.PolicyDigest
 		if d.Pages > 0 || d.Clusters == 0 {
-			names, err = pl.state.Picked(ctx, rec.Placement.Name, d)
+			names, err = pl.state.Selections.Read(ctx, rec.Placement.Name, d)
 		}
 	}
 	for _, name := range names {

@@ -57,7 +57,7 @@ func (pl *Planner) preflightRollback(ctx context.Context, d *Draft) error {
 	if _, ok := pl.cfg.Updater.(backend.Preflighter); !ok {
 		return nil
 	}
-	inventory, err := pl.state.Inventory(ctx)
+	inventory, err := pl.state.World.Inventory(ctx)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (pl *Planner) RenderAgain(ctx context.Context, rec *record.Placement, c pla
 // Offer caches the plan of a draft, and the content that was read for it, for the driver of its run
 // in this process.
 func (pl *Planner) Offer(d *Draft) {
-	pl.state.CachePlan(d.Plan)
+	pl.state.Plans.Cache(d.Plan)
 	if !slices.Contains(d.Plan.Revisions, d.Frozen.Set) {
 		return // every cluster gets content that overrides changed
 	}

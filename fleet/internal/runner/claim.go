@@ -186,7 +186,7 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	if wait := r.yieldsToOthers(rec, rev); wait > 0 {
 		return nil, wait, nil
 	}
-	plan, err := r.e.State.ReadPlan(ctx, rec.Run.Plan)
+	plan, err := r.e.State.Plans.Read(ctx, rec.Run.Plan)
 	if state.IsNotFound(err) {
 		return nil, 0, r.e.State.Abandon(ctx, rec, fmt.Errorf("its plan: %w", err))
 	}

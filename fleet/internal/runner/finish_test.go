@@ -47,7 +47,7 @@ func started(t *testing.T, store backend.Store, holder string) (rr *record.Run, 
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := state.New(state.Options{Store: store, Contents: content.New(store)}).WritePlan(ctx, plan); err != nil {
+	if err := state.New(state.Options{Store: store, Contents: content.New(store)}).Plans.Write(ctx, plan); err != nil {
 		t.Fatal(err)
 	}
 	rr = &record.Run{Run: step.NewRun(plan, "r", "uid-r", approval.Identity{}, false, time.Now()), Of: "uid-p", Lease: record.Lease{Holder: holder, Epoch: 2}}

@@ -21,7 +21,7 @@ type inventory struct {
 }
 
 func newInventory(e *engine, plan *stages.Plan, wake func()) *inventory {
-	return &inventory{plan: plan, read: e.State.Inventory, patience: e.Lease / 5, wake: wake, told: newLatest[map[string]placement.Cluster]()}
+	return &inventory{plan: plan, read: e.State.World.Inventory, patience: e.Lease / 5, wake: wake, told: newLatest[map[string]placement.Cluster]()}
 }
 
 // tell hands over a changed inventory and wakes the driver. It may be called concurrently.

@@ -25,7 +25,7 @@ type measures struct {
 
 // newMeasures returns the measurements of a run. p is the placement when the driver began.
 func newMeasures(e *engine, t *tenure, rec *record.Run, p *record.Placement, wake func()) *measures {
-	m := &measures{plan: t.plan, inventory: e.State.Inventory, meter: newMeter(e, t, wake)}
+	m := &measures{plan: t.plan, inventory: e.State.World.Inventory, meter: newMeter(e, t, wake)}
 	if e.Examiner == nil {
 		return m
 	}

@@ -53,7 +53,7 @@ type meter struct {
 func newMeter(e *engine, t *tenure, wake func()) *meter {
 	return &meter{
 		subject:   check.Subject{Run: t.name, Placement: t.placement, Snapshot: t.plan.Index},
-		providers: e.Metrics, guard: e.metrics, room: e.measuring, clock: e.Clock, inventory: e.State.Inventory,
+		providers: e.Metrics, guard: e.metrics, room: e.measuring, clock: e.Clock, inventory: e.State.World.Inventory,
 		wake: wake, asked: map[check.Where]bool{}, rounds: map[int]context.CancelFunc{},
 	}
 }

@@ -305,11 +305,11 @@ func (r *Runner) placementChanged(ctx context.Context, c backend.Change) {
 func (r *Runner) followFleet(ctx context.Context) {
 	pause := backoff.Poll(r.e.Poll).Spread()
 	for {
-		for _, err := range r.e.State.WatchInventory(ctx) {
+		for _, err := range r.e.State.World.WatchInventory(ctx) {
 			if err != nil {
 				break
 			}
-			fleet, err := r.e.State.Inventory(ctx)
+			fleet, err := r.e.State.World.Inventory(ctx)
 			if err != nil {
 				r.e.Log.Warn("the inventory could not be read", "error", err)
 				break

@@ -35,7 +35,7 @@ type windows struct {
 // newWindows returns the windows of a run that are not followed yet.
 func newWindows(e *engine, t *tenure, wake func()) *windows {
 	return &windows{
-		rules: func(ctx context.Context) (calendar.Rules, error) { return e.State.RulesOf(ctx, t.plan, t.uid) },
+		rules: func(ctx context.Context) (calendar.Rules, error) { return e.State.World.Rules(ctx, t.plan, t.uid) },
 		plan:  t.plan, run: t.name, poll: e.Poll, patience: e.Lease / 5, wake: wake, log: e.Log,
 		told: newLatest[stages.Calendar](), stop: func() {},
 	}

@@ -128,7 +128,7 @@ func (c collector) referenced(ctx context.Context, rec *record.Placement, plans 
 		if !kept {
 			continue
 		}
-		p, err := c.ReadPlan(ctx, digest)
+		p, err := c.Plans.Read(ctx, digest)
 		if IsNotFound(err) || err == nil && !rec.Has(p.Index) {
 			continue
 		}

@@ -195,10 +195,10 @@ func TestTheNameOfARollback(t *testing.T) {
 		"longer than names": {run: long, want: DefaultRollbackName(long, 1)},
 	} {
 		k := on(t, memory.NewStore())
-		k.State.cfg.RollbackName = c.host
+		k.RollbackNames.host = c.host
 		k.put(record.RunKey("r-rollback"), []byte("{}"))
 		k.put(record.RunKey("taken"), []byte("{}"))
-		if got, err := k.FreeRollbackName(t.Context(), c.run, "t"); got != c.want || err != nil || len(got) > 63 {
+		if got, err := k.RollbackNames.Free(t.Context(), c.run, "t"); got != c.want || err != nil || len(got) > 63 {
 			t.Errorf("%s: %s, want %s, %v", name, got, c.want, err)
 		}
 	}

@@ -79,7 +79,7 @@ func (k *kit) planned(revision string) *stages.Plan {
 	if err != nil {
 		k.t.Fatal(err)
 	}
-	if err := k.WritePlan(k.t.Context(), plan); err != nil {
+	if err := k.Plans.Write(k.t.Context(), plan); err != nil {
 		k.t.Fatal(err)
 	}
 	return plan

@@ -79,11 +79,11 @@ func (st *State) takeover(rec *record.Run, rev backend.Revision, p *record.Place
 		return nil, HostError(err)
 	}
 	p.State = out.State
-	rec.Lease = record.Lease{Holder: st.cfg.Name, Epoch: p.Epoch, Until: stages.At(st.cfg.Clock()).Add(st.cfg.Lease)}
+	rec.Lease = record.Lease{Holder: st.name, Epoch: p.Epoch, Until: stages.At(st.clock()).Add(st.lease)}
 	rec.Seq++
 	taken := stages.Event{
 		Time: st.Now(), Type: stages.RunTaken, Placement: rec.Run.Placement, Run: rec.Run.Name,
-		By: st.cfg.Name, Epoch: p.Epoch,
+		By: st.name, Epoch: p.Epoch,
 	}
 	c := &record.Commit{Pages: []backend.Write{{Key: record.PlacementKey(rec.Run.Placement), Value: record.Encode(p), Prev: prev}}}
 	rec.Journal = rec.Journal.Append(c, rec.Run.UID, []stages.Event{taken})

@@ -6,32 +6,48 @@ import (
 	"fmt"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// WritePlan stores a plan under its digest: first the writes in before, then the pages, then the
+// Plans are the plans in a store.
+type Plans struct {
+	store    backend.Store
+	contents *content.Store
+	// kept are the plans that this process has read and verified, or made itself.
+	kept *lru.Cache[string, *stages.Plan]
+}
+
+// planCacheSize is the number of plans that an engine keeps in memory. The engine has read and
+// verified them, or made them itself, and they never change. BenchmarkClusterUpdate in
+// docs/performance.md needs them for its hub-requests/update, because an engine carries out the
+// plan that it has just stored.
+const planCacheSize = 64
+
+// Write stores a plan under its digest: first the writes in before, then the pages, then the
 // header. It writes existing records again, so that a deletion that has seen them spares them.
-func (st *State) WritePlan(ctx context.Context, p *stages.Plan, before ...backend.Write) error {
+func (ps *Plans) Write(ctx context.Context, p *stages.Plan, before ...backend.Write) error {
 	header, pages := p.Encode()
 	writes := append(make([]backend.Write, 0, len(before)+len(pages)+1), before...)
 	for i, page := range pages {
 		writes = append(writes, backend.Write{Key: record.PageKey(PlanKey(p.Digest), i), Value: page})
 	}
-	return st.contents.PutAll(ctx, append(writes, backend.Write{Key: PlanKey(p.Digest), Value: header}))
+	return ps.contents.PutAll(ctx, append(writes, backend.Write{Key: PlanKey(p.Digest), Value: header}))
 }
 
 // PlanKey returns the key of the header of a plan, which is also the prefix of the keys of its
 // pages.
 func PlanKey(digest string) string { return "plan/" + digest }
 
-// ReadPlan reads a plan and verifies it against its digest.
-func (st *State) ReadPlan(ctx context.Context, digest string) (*stages.Plan, error) {
-	if p, ok := st.plans.Get(digest); ok {
+// Read reads a plan and verifies it against its digest.
+func (ps *Plans) Read(ctx context.Context, digest string) (*stages.Plan, error) {
+	if p, ok := ps.kept.Get(digest); ok {
 		return p, nil
 	}
-	header, err := st.store.Get(ctx, PlanKey(digest))
+	header, err := ps.store.Get(ctx, PlanKey(digest))
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +59,7 @@ func (st *State) ReadPlan(ctx context.Context, digest string) (*stages.Plan, err
 	}
 	var pages [][]byte
 	for i := range head.Pages {
-		rec, err := st.store.Get(ctx, record.PageKey(PlanKey(digest), i))
+		rec, err := ps.store.Get(ctx, record.PageKey(PlanKey(digest), i))
 		if err != nil {
 			return nil, err
 		}
@@ -56,9 +72,9 @@ func (st *State) ReadPlan(ctx context.Context, digest string) (*stages.Plan, err
 	if p.Digest != digest {
 		return nil, fmt.Errorf("plan %s: the record holds another plan, %s: %w", digest, p.Digest, backend.ErrPermanent)
 	}
-	st.plans.Add(digest, p)
+	ps.kept.Add(digest, p)
 	return p, nil
 }
 
-// CachePlan keeps a plan that this process made in memory.
-func (st *State) CachePlan(p *stages.Plan) { st.plans.Add(p.Digest, p) }
+// Cache keeps a plan that this process made in memory.
+func (ps *Plans) Cache(p *stages.Plan) { ps.kept.Add(p.Digest, p) }

@@ -2,9 +2,11 @@ package state
 
 import (
 	"context"
+	"log/slog"
 	"strconv"
 	"strings"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -25,35 +27,43 @@ func DefaultRollbackName(run string, n int) string {
 	return strings.TrimRight(run[:stages.MaxPlacementName-len(suffix)-1-len(sum)], "-.") + "-" + sum + suffix
 }
 
-// RollbackName asks the host for a name. It replaces an invalid name, or a repetition of the
+// RollbackNames chooses the names of rollback runs.
+type RollbackNames struct {
+	// host is the host's function, nil for the default.
+	host  func(run, title string, n int) string
+	store backend.Store
+	log   *slog.Logger
+}
+
+// Of asks the host for a name. It replaces an invalid name, or a repetition of the
 // previous name, with the default.
-func (st *State) RollbackName(run, title string, n int) string {
-	name := st.hostsRollbackName(run, title, n)
-	if len(problems.Name(nil, name)) > 0 || n > 1 && name == st.hostsRollbackName(run, title, n-1) {
+func (rn *RollbackNames) Of(run, title string, n int) string {
+	name := rn.hosts(run, title, n)
+	if len(problems.Name(nil, name)) > 0 || n > 1 && name == rn.hosts(run, title, n-1) {
 		return DefaultRollbackName(run, n)
 	}
 	return name
 }
 
-// hostsRollbackName returns the name that the host chooses, or "".
-func (st *State) hostsRollbackName(run, title string, n int) (name string) {
-	if st.cfg.RollbackName == nil {
+// hosts returns the name that the host chooses, or "".
+func (rn *RollbackNames) hosts(run, title string, n int) (name string) {
+	if rn.host == nil {
 		return ""
 	}
 	defer func() {
 		if p := recover(); p != nil {
-			st.log.Error("Config.RollbackName panicked, the default is taken", "run", run, "panic", p)
+			rn.log.Error("Config.RollbackName panicked, the default is taken", "run", run, "panic", p)
 			name = ""
 		}
 	}()
-	return st.cfg.RollbackName(run, title, n)
+	return rn.host(run, title, n)
 }
 
-// FreeRollbackName returns an unused name.
-func (st *State) FreeRollbackName(ctx context.Context, run, title string) (string, error) {
+// Free returns an unused name.
+func (rn *RollbackNames) Free(ctx context.Context, run, title string) (string, error) {
 	for n := 1; ; n++ {
-		name := st.RollbackName(run, title, n)
-		_, err := st.store.Get(ctx, record.RunKey(name))
+		name := rn.Of(run, title, n)
+		_, err := rn.store.Get(ctx, record.RunKey(name))
 		switch {
 		case IsNotFound(err):
 			return name, nil

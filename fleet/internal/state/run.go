@@ -59,7 +59,7 @@ func (st *State) Status(ctx context.Context, name string) (RunStatus, error) {
 
 // StatusOf returns the status of the run in a record.
 func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error) {
-	p, err := st.ReadPlan(ctx, rr.Run.Plan)
+	p, err := st.Plans.Read(ctx, rr.Run.Plan)
 	if err != nil {
 		return RunStatus{}, fmt.Errorf("run %s: its plan: %w", rr.Run.Name, err)
 	}

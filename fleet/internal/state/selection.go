@@ -6,17 +6,24 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Picked reads the clusters of a selection.
-func (st *State) Picked(ctx context.Context, name string, d *lifecycle.Selection) ([]string, error) {
+// Selections are the clusters of selections in a store.
+type Selections struct {
+	store    backend.Store
+	contents *content.Store
+}
+
+// Read reads the clusters of a selection.
+func (ss *Selections) Read(ctx context.Context, name string, d *lifecycle.Selection) ([]string, error) {
 	var out []string
 	for i := range d.Pages {
-		r, err := st.store.Get(ctx, record.PageKey(record.SelectionPagesPrefix(name, d), i))
+		r, err := ss.store.Get(ctx, record.PageKey(record.SelectionPagesPrefix(name, d), i))
 		if err != nil {
 			return nil, fmt.Errorf("placement %s: page %d of %d of its selection: %w", name, i, d.Pages, err)
 		}
@@ -63,13 +70,13 @@ func NewClusters(p *stages.Plan) []string {
 	return out
 }
 
-// WritePicked stores the clusters of a selection. It writes existing pages again, so that a
+// Write stores the clusters of a selection. It writes existing pages again, so that a
 // deletion that has seen them spares them.
-func (st *State) WritePicked(ctx context.Context, name string, d *lifecycle.Selection, clusters []string) error {
+func (ss *Selections) Write(ctx context.Context, name string, d *lifecycle.Selection, clusters []string) error {
 	var writes []backend.Write
 	for names := range slices.Chunk(clusters, record.SelectionPerPage) {
 		value := record.Encode(record.SelectionPage{Format: record.Format, Clusters: names})
 		writes = append(writes, backend.Write{Key: record.PageKey(record.SelectionPagesPrefix(name, d), len(writes)), Value: value})
 	}
-	return st.contents.PutAll(ctx, writes)
+	return ss.contents.PutAll(ctx, writes)
 }

@@ -7,7 +7,6 @@
 package state
 
 import (
-	"context"
 	"log/slog"
 	"time"
 
@@ -18,7 +17,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/flight"
 	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/calendar"
 )
 
 // Options configure a [State]. All fields except Windows and RollbackName are required.
@@ -37,23 +35,23 @@ type Options struct {
 	Log                      *slog.Logger
 }
 
-// Windows are the maintenance windows of a host.
-type Windows interface {
-	Rules(ctx context.Context, p *stages.Plan) (calendar.Rules, error)
-}
-
 // State reads and writes the stored state. Its methods may be called concurrently.
 type State struct {
-	cfg      Options
+	name     string
+	lease    time.Duration
+	clock    func() time.Time
 	store    backend.Store
 	contents *content.Store
-	// inventories and windows each guard the calls of one plug-in, so that a plug-in that hangs
-	// does not block the other.
-	inventories, windows *guard.Guard
-	leases               flight.Group[struct{}]
-	log                  *slog.Logger
-	plans                *lru.Cache[string, *stages.Plan]
-	seen                 *lru.Cache[string, seenPlacement]
+	leases   flight.Group[struct{}]
+	log      *slog.Logger
+	seen     *lru.Cache[string, seenPlacement]
+
+	// Plans and Selections are stored beside the records of placements and runs.
+	Plans      Plans
+	Selections Selections
+	// World are the plug-ins of the host, RollbackNames chooses names with one of them.
+	World         World
+	RollbackNames RollbackNames
 	// Driving are the runs that this process drives, by UID; Admitting are the runs that it is
 	// creating, by name.
 	Driving, Admitting Busy
@@ -62,8 +60,11 @@ type State struct {
 // New returns the state in a store.
 func New(o Options) *State {
 	return &State{
-		cfg: o, store: o.Store, contents: o.Contents, inventories: guard.New(o.CallTimeout), windows: guard.New(o.CallTimeout), log: o.Log,
-		plans: lru.New[string, *stages.Plan](planCacheSize, nil), seen: lru.New[string, seenPlacement](seenSize, nil),
+		name: o.Name, lease: o.Lease, clock: o.Clock, store: o.Store, contents: o.Contents, log: o.Log, seen: lru.New[string, seenPlacement](seenSize, nil),
+		Plans:         Plans{o.Store, o.Contents, lru.New[string, *stages.Plan](planCacheSize, nil)},
+		Selections:    Selections{o.Store, o.Contents},
+		World:         World{o.Inventory, o.Windows, o.Poll, guard.New(o.CallTimeout), guard.New(o.CallTimeout)},
+		RollbackNames: RollbackNames{o.RollbackName, o.Store, o.Log},
 	}
 }
 
@@ -81,14 +82,8 @@ type seenPlacement struct {
 	rev backend.Revision
 }
 
-// planCacheSize is the number of plans that an engine keeps in memory. The engine has read and
-// verified them, or made them itself, and they never change. BenchmarkClusterUpdate in
-// docs/performance.md needs them for its hub-requests/update, because an engine carries out the
-// plan that it has just stored.
-const planCacheSize = 64
-
 // Now returns the time of the engine's clock, with the precision of times in runs.
-func (st *State) Now() time.Time { return stages.At(st.cfg.Clock()).Time() }
+func (st *State) Now() time.Time { return stages.At(st.clock()).Time() }
 
 // Here returns the time by the process clock, which timers use, when the engine's clock will show
 // t, unless that clock jumps.
@@ -96,5 +91,5 @@ func (st *State) Here(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
-	return time.Now().Add(t.Sub(st.cfg.Clock().Round(0)))
+	return time.Now().Add(t.Sub(st.clock().Round(0)))
 }

@@ -142,7 +142,7 @@ func (st *State) commitOutcome(ctx context.Context, rec *record.Placement, rev b
 		case lifecycle.StoreSelection:
 			clusters, err := t.Picked(ctx)
 			if err == nil {
-				err = st.WritePicked(ctx, rec.Placement.Name, &effect.Selection, clusters)
+				err = st.Selections.Write(ctx, rec.Placement.Name, &effect.Selection, clusters)
 			}
 			if err != nil {
 				return err
@@ -204,7 +204,7 @@ func (f *facts) read(ctx context.Context, need *lifecycle.Need) error {
 		}
 	}
 	if need.Inventory {
-		inventory, err := f.state.Inventory(ctx)
+		inventory, err := f.state.World.Inventory(ctx)
 		f.NoInventory, f.Inventory = err != nil, names(inventory)
 	}
 	return nil
@@ -273,7 +273,7 @@ func (f *facts) resultOf(ctx context.Context, r lifecycle.Entry, rr *record.Run)
 	if rr != nil {
 		digest = rr.Run.Plan
 	}
-	p, err := f.state.ReadPlan(ctx, digest)
+	p, err := f.state.Plans.Read(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +299,7 @@ func (f *facts) resultOf(ctx context.Context, r lifecycle.Entry, rr *record.Run)
 func (st *State) ResultOf(rr *record.Run, p *stages.Plan) *lifecycle.Result {
 	r := lifecycle.ResultOf(p, &rr.Run)
 	r.Whole, r.Final = rr.Whole, rr.Final != "" || rr.Apply.ReportsOnly()
-	r.RollbackName = st.RollbackName(rr.Run.Name, rr.Title, 1)
+	r.RollbackName = st.RollbackNames.Of(rr.Run.Name, rr.Title, 1)
 	if rr.Selection != nil {
 		r.Policy = rr.Selection.Index + 1
 	}
