@@ -9,21 +9,25 @@ import (
 	"net"
 	"os"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/demo"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/health"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/fleet/httpapi/access"
+	"github.com/slipway-dev/slipway/fleet/metrics"
 	"github.com/slipway-dev/slipway/internal/secretfile"
 )
 
 // server has the flags of serve about the API.
 type server struct {
-	listen, cert, key, policy string
+	listen, cert, key, policy, health string
 	// rules is the policy; nil without one.
 	rules *access.File
 }
@@ -46,6 +50,8 @@ func newServe(o *options) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		registry := prometheus.NewRegistry()
+		o.target.Queues = metrics.Queues(registry)
 		store, err := target.OpenStore(cmd.Context(), o.target.Store, bolt.Options{}, o.target.Log)
 		if err != nil {
 			return err
@@ -58,10 +64,14 @@ func newServe(o *options) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		registry.MustRegister(metrics.New(e))
 		both, ctx := errgroup.WithContext(cmd.Context())
 		both.Go(func() error { return e.Start(ctx) })
 		if api.rules != nil {
 			both.Go(func() error { api.rules.Follow(ctx, o.target.Log); return nil })
+		}
+		if api.health != "" {
+			both.Go(func() error { return serveHealth(ctx, o, api.health, e, registry) })
 		}
 		if target.InDatabase(o.target.Store) && api.listen == onSocket {
 			_ = o.Said("store/database: the engine %s runs", o.target.Name)
@@ -80,7 +90,24 @@ func newServe(o *options) *cobra.Command {
 	flags.StringVar(&api.cert, "tls-cert", "", "file of the certificate chain for --listen ADDRESS")
 	flags.StringVar(&api.key, "tls-key", "", "file of the key of --tls-cert")
 	flags.StringVar(&api.policy, "policy", "", "file with the rights of identities, for --listen ADDRESS; it is read again if it changes. Without it, every token has all rights")
+	flags.StringVar(&api.health, "health-listen", "", "address for /healthz, /readyz and /metrics, such as localhost:8081; empty for none")
 	return cmd
+}
+
+// serveHealth serves the health and the metrics of an engine. An engine is ready if it can read its
+// store.
+func serveHealth(ctx context.Context, o *options, address string, e *fleet.Engine, registry *prometheus.Registry) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("--health-listen: %w", err)
+	}
+	_ = o.Said("health and metrics: http://%s/", listener.Addr())
+	live := health.Handler(func(context.Context) error { return nil }, "")
+	ready := health.Handler(func(ctx context.Context) error { _, err := e.Caps(ctx); return err }, "the store cannot be read")
+	if err := health.Serve(ctx, listener, live, ready, registry); err != nil {
+		return fmt.Errorf("--health-listen: %w", err)
+	}
+	return nil
 }
 
 // onSocket is the value of --listen for a socket beside the file of the store.

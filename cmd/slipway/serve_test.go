@@ -231,6 +231,37 @@ func TestAServerIsReachedByTLS(t *testing.T) {
 	v.shows(cli.ExitFailed, "serve --listen 127.0.0.1:0 --token-file "+tokens+" --tls-cert "+cert+" --tls-key "+cert, "--tls-cert and --tls-key")
 }
 
+// serve answers probes and has the metrics of its engine at another address than its API.
+func TestServeHasHealthAndMetrics(t *testing.T) {
+	v := newEnv(t)
+	lines, end := v.start("serve", "--store", v.file, "--health-listen", "127.0.0.1:0")
+	_, base, _ := strings.Cut(until(t, lines, "health and metrics: "), "health and metrics: ")
+	get := func(path string) (int, string) {
+		t.Helper()
+		resp, err := http.Get(base + path)
+		v.must(err)
+		defer func() { v.must(resp.Body.Close()) }()
+		text, err := io.ReadAll(resp.Body)
+		v.must(err)
+		return resp.StatusCode, string(text)
+	}
+	for _, path := range []string{"healthz", "readyz"} {
+		if code, text := get(path); code != http.StatusOK || text != "ok\n" {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+	}
+	if code, text := get("metrics"); code != http.StatusOK || !strings.Contains(text, `slipway_`) || !strings.Contains(text, `queue`) {
+		t.Errorf("metrics: %d %s", code, text)
+	}
+	if code, _ := get("v1/runs"); code != http.StatusNotFound {
+		t.Errorf("the API is there: %d", code)
+	}
+	if code, errOut := end(); code != cli.ExitDone || errOut != "" {
+		t.Errorf("%d, %s", code, errOut)
+	}
+	v.shows(cli.ExitFailed, "serve --health-listen nonsense", "--health-listen: ")
+}
+
 // With a policy a token may do what its identity may, and a change of the file takes effect without
 // a restart. A refusal names the verb and the object, and is in the log of the server.
 func TestAPolicyLimitsTokens(t *testing.T) {

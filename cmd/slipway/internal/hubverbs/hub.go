@@ -8,18 +8,17 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/health"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
@@ -27,7 +26,6 @@ import (
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/manifests"
-	"github.com/slipway-dev/slipway/internal/serving"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -142,7 +140,12 @@ func (h *options) serve(ctx context.Context) error {
 			return fmt.Errorf("--listen: %w", err)
 		}
 		_ = h.Said("health and metrics: http://%s/", listener.Addr())
-		works = append(works, func(ctx context.Context) error { return serveHealth(ctx, listener, served, registry) })
+		works = append(works, func(ctx context.Context) error {
+			if err := health.Serve(ctx, listener, served.Live(), served.Ready(), registry); err != nil {
+				return fmt.Errorf("--listen: %w", err)
+			}
+			return nil
+		})
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -154,18 +157,6 @@ func (h *options) serve(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
-}
-
-// serveHealth serves /healthz, /readyz and /metrics.
-func serveHealth(ctx context.Context, listener net.Listener, h *hub.Hub, registry *prometheus.Registry) error {
-	mux := http.NewServeMux()
-	mux.Handle("GET /healthz", h.Live())
-	mux.Handle("GET /readyz", h.Ready())
-	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	if err := serving.Serve(ctx, listener, mux, serving.Options{}); err != nil {
-		return fmt.Errorf("--listen: %w", err)
-	}
-	return nil
 }
 
 // newInstall returns the verb that prepares a cluster.

@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"k8s.io/client-go/util/workqueue"
+
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
@@ -60,6 +62,8 @@ type Options struct {
 	// and nil no log.
 	Name string
 	Log  *slog.Logger
+	// Queues measures the queues of the engine; nil for no measurements.
+	Queues workqueue.MetricsProvider
 	// Hub returns the hub in other flags. It is used if neither a store nor a server is named; nil
 	// if hubs are not supported.
 	Hub func() (*hubapi.Hub, error)
@@ -272,7 +276,7 @@ func (o *Options) onStore(store Store, live bool) (*Target, error) {
 
 // Engine returns an engine on a store.
 func (o *Options) Engine(store backend.Store) (*fleet.Engine, error) {
-	cfg := fleet.Config{Store: store, Name: "slipway", Log: o.Log}
+	cfg := fleet.Config{Store: store, Name: "slipway", Log: o.Log, Queues: o.Queues}
 	if InDatabase(o.Store) {
 		cfg.Name = o.Name // others may run on it
 	}
