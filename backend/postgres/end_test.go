@@ -110,7 +110,7 @@ func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.S
 	if err := engine.PutPlacement(ctx, web); err != nil {
 		return "", err
 	}
-	if _, err := engine.EnsureRun(ctx, run); err != nil { // every problem of the plan at once
+	if _, err := engine.EnsureRun(ctx, run); err != nil { // if the plan has problems, the error has all of them
 		return "", err
 	}
 	events, err := engine.Run(run.Name).Follow("")

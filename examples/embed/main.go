@@ -27,11 +27,13 @@ import (
 )
 
 func main() {
-	flag.Parse()
+	if flag.Parse(); flag.NArg() != 3 {
+		log.Fatal("usage: embed KUBECONFIG CANARY RUN")
+	}
 	file, canary, run := flag.Arg(0), flag.Arg(1), flag.Arg(2)
 	cfg := fleet.Config{
 		Name:      "embed",
-		Store:     must(bolt.Open("slipway.db", bolt.Options{})), // no Close needed after a kill
+		Store:     must(bolt.Open("slipway.db", bolt.Options{})), // open until the process ends; a kill does no harm
 		Inventory: inventory.KubeconfigClusters{Path: file},
 		Dialer:    member.NewDialer(member.KubeconfigContexts(file, member.Trusted()), member.Options{}),
 		Source:    must(source.New(must(clientcmd.BuildConfigFromFlags("", file)), source.Options{})),
@@ -65,7 +67,7 @@ func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.S
 	if err := engine.PutPlacement(ctx, web); err != nil {
 		return "", err
 	}
-	if _, err := engine.EnsureRun(ctx, run); err != nil { // every problem of the plan at once
+	if _, err := engine.EnsureRun(ctx, run); err != nil { // if the plan has problems, the error has all of them
 		return "", err
 	}
 	events, err := engine.Run(run.Name).Follow("")
