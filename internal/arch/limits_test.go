@@ -19,7 +19,6 @@ var exceptions = []exception{
 	{"hub/internal/placements", methods + "Reconciler", 49, undivided},
 	{"backend/bolt", hidden + "Store", 21, undivided},
 	{"drift/internal/compare", hidden + "walker", 19, undivided},
-	{"stages/simulate", hidden + "simulation", 20, undivided},
 	{"api/placement/v1beta1", exported, 939, "the kinds of an API group with their fields and deep copies are one package, as in every project of Kubernetes"},
 	{"stages", exported, 537, "the nouns of strategies, plans and runs, with their fields, are in one package so that go doc shows them"},
 }

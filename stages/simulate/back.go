@@ -14,19 +14,6 @@ import (
 // BackName is the name of the rollback run in a simulation.
 const BackName = RunName + "-rollback"
 
-// Return is the part of an [Environment] for a rollback of the run.
-type Return struct {
-	// Previous has the clusters' revisions before the run, by name; see [step.RollBack]. An
-	// unnamed cluster had nothing. If it is nil, the revisions are unknown, and the run is not
-	// rolled back.
-	Previous map[string]stages.Previous
-	// Members are the clusters with a different behaviour during the rollback, by name. All others
-	// behave as before, except that no attempt fails.
-	Members map[string]Member
-	// Calendar returns the windows for the plan of the rollback; nil means at any time.
-	Calendar func(p *stages.Plan) (stages.Calendar, error)
-}
-
 // Back is the result of the rollback of the run.
 type Back struct {
 	// Refused is the reason why the run was not rolled back. All other fields are empty then.
@@ -38,38 +25,47 @@ type Back struct {
 	End End `json:"end,omitzero"`
 }
 
+// rollback is what a simulation knows about the rollback of its run.
+type rollback struct {
+	// request is the reason for a pending rollback, result what became of it.
+	request *stages.RollbackRequest
+	result  *Back
+	// of is the plan if the run is itself a rollback.
+	of *stages.Plan
+}
+
 // rollsBack reports whether the run has ended and must be rolled back now.
 func (s *simulation) rollsBack() bool {
-	return !s.resumed && s.begun && s.rollbackRequest != nil && s.run.Final(s.p)
+	return !s.resumed && s.begun && s.rollback.request != nil && s.run.Final(s.p)
 }
 
 // rollbackOrdered handles an order that rolls back an ended run, like an engine, and reports
 // whether the next order was one.
 func (s *simulation) rollbackOrdered() (bool, error) {
-	c := s.orders[0].Command
-	if s.resumed || c.Verb != stages.RequestRollback || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
+	c := s.agenda.orders[0].Command
+	if s.resumed || c.Verb != stages.RequestRollback || s.rollback.result != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
 		return false, nil
 	}
 	c = s.order()
-	s.rollbackRequest = &stages.RollbackRequest{Cause: stages.OnCommand, By: c.By, Message: c.Message}
+	s.rollback.request = &stages.RollbackRequest{Cause: stages.OnCommand, By: c.By, Message: c.Message}
 	return true, s.report([]stages.Event{s.event(stages.RollbackRequested, c.By.Name, c.Message)})
 }
 
 func (s *simulation) event(t stages.EventType, by, message string) stages.Event {
-	return stages.Event{Type: t, Time: s.w.Start.Add(s.now), By: by, Message: message}
+	return stages.Event{Type: t, Time: s.time(), By: by, Message: message}
 }
 
 // rollBack plans the rollback run and carries it out, from now on and with the remaining orders
 // and churn.
 func (s *simulation) rollBack() error {
-	request := s.rollbackRequest
-	s.rollbackRequest = nil
+	request := s.rollback.request
+	s.rollback.request = nil
 	plan, err := s.inverse()
 	if err == nil && len(plan.Clusters) == 0 {
 		err = fmt.Errorf("no cluster changes%s", reasons(plan.Rollback))
 	}
 	if err != nil {
-		s.back = &Back{Refused: err.Error()}
+		s.rollback.result = &Back{Refused: err.Error()}
 		return s.report([]stages.Event{s.event(stages.RollbackRefused, "", err.Error())})
 	}
 	w := s.w.onTheWayBack(plan)
@@ -79,15 +75,15 @@ func (s *simulation) rollBack() error {
 		}
 	}
 	b := newSimulation(plan, &w, s.tell)
-	b.run = step.NewRun(plan, BackName, "simulated-back", request.By, false, w.Start.Add(s.now))
-	b.of, b.now, b.last, b.steps, b.taken = plan, s.now, s.now, s.steps, s.taken
-	b.orders, b.churn, b.away = s.orders, s.churn, s.away
-	s.orders, s.churn = nil, nil
+	b.run = step.NewRun(plan, BackName, "simulated-back", request.By, false, s.time())
+	b.rollback.of, b.now, b.last, b.steps = plan, s.now, s.now, s.steps
+	b.agenda = s.agenda
+	s.agenda.orders, s.agenda.churn = nil, nil
 	why, err := b.play()
 	if err != nil {
 		return err
 	}
-	s.back = &Back{Plan: plan, Started: metav1.Duration{Duration: s.now}, End: b.end(why)}
+	s.rollback.result = &Back{Plan: plan, Started: metav1.Duration{Duration: s.now}, End: b.end(why)}
 	return nil
 }
 

@@ -100,7 +100,7 @@ type GateEnd struct {
 }
 
 func (s *simulation) end(why Reason) End {
-	e := End{At: metav1.Duration{Duration: s.last}, Reason: why, Message: s.run.Reason, Run: s.run, Peak: s.peaks.run, Back: s.back}
+	e := End{At: metav1.Duration{Duration: s.last}, Reason: why, Message: s.run.Reason, Run: s.run, Peak: s.peaks.run, Back: s.rollback.result}
 	if why == Cut {
 		e.At.Duration = s.now
 	}
@@ -136,19 +136,6 @@ func (s *simulation) outline(e *End) {
 		}
 		e.Stages = append(e.Stages, out)
 	}
-}
-
-// since returns an instant as an offset.
-func (s *simulation) since(i stages.Instant) metav1.Duration {
-	return metav1.Duration{Duration: i.Time().Sub(s.w.Start)}
-}
-
-// sinceOrNil returns an instant as an offset, and nil for none.
-func (s *simulation) sinceOrNil(i stages.Instant) *metav1.Duration {
-	if i == 0 {
-		return nil
-	}
-	return new(s.since(i))
 }
 
 // gatesOf returns the results of the gates of a stage and its groups.

@@ -62,6 +62,19 @@ type Environment struct {
 	Steps int
 }
 
+// Return is the part of an [Environment] for a rollback of the run.
+type Return struct {
+	// Previous has the clusters' revisions before the run, by name; see [step.RollBack]. An
+	// unnamed cluster had nothing. If it is nil, the revisions are unknown, and the run is not
+	// rolled back.
+	Previous map[string]stages.Previous
+	// Members are the clusters with a different behaviour during the rollback, by name. All others
+	// behave as before, except that no attempt fails.
+	Members map[string]Member
+	// Calendar returns the windows for the plan of the rollback; nil means at any time.
+	Calendar func(p *stages.Plan) (stages.Calendar, error)
+}
+
 // DefaultStart returns the start of a run in an environment without one: Monday, 5 January 2026,
 // at midnight UTC.
 func DefaultStart() time.Time { return time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC) }

@@ -16,7 +16,7 @@ func (s *simulation) decision(d approval.Decision) *approval.Decision {
 	if r, ok := s.request(d.Binding); ok {
 		d.Binding = r.Binding
 	}
-	d.At = s.w.Start.Add(s.now)
+	d.At = s.time()
 	return &d
 }
 
@@ -33,21 +33,4 @@ func (s *simulation) request(b approval.Binding) (approval.Request, bool) {
 	default:
 		return approval.Request{}, false
 	}
-}
-
-// leavers are the clusters that are not in the inventory.
-type leavers struct{ names []string }
-
-// follow applies changes and reports whether there were any.
-func (l *leavers) follow(changes []Change) bool {
-	for _, c := range changes {
-		there := !slices.Contains(l.names, c.Cluster)
-		switch {
-		case c.Back && !there:
-			l.names = slices.DeleteFunc(slices.Clone(l.names), func(n string) bool { return n == c.Cluster })
-		case !c.Back && there:
-			l.names = append(slices.Clip(l.names), c.Cluster)
-		}
-	}
-	return len(changes) > 0
 }

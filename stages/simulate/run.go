@@ -1,11 +1,8 @@
 package simulate
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"slices"
-	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -95,7 +92,7 @@ func (s *simulation) carryOut() (End, error) {
 	for {
 		why, err := s.play()
 		if err == nil && s.rollsBack() {
-			if err = s.rollBack(); err == nil && s.back.Plan == nil && len(s.orders) > 0 {
+			if err = s.rollBack(); err == nil && s.rollback.result.Plan == nil && len(s.agenda.orders) > 0 {
 				continue // continues with the remaining orders
 			}
 		}
@@ -112,26 +109,16 @@ type simulation struct {
 	w    *Environment
 	tell func(Event) error
 
+	clock
 	run     step.Run
 	workers *workerPool
-	now     time.Duration
-	last    time.Duration // of the last event
-	wake    time.Duration // -1 means never
 	steps   int
 	// begun reports whether the run has begun, stepped whether this simulation has stepped it, and
 	// resumed whether it had begun before.
 	begun, stepped, resumed bool
-	// churn and orders are the future ones.
-	churn  []Change
-	orders []Order
-	taken  int
-	away   leavers
-	peaks  peaks
-	// rollbackRequest is the reason for a pending rollback, back its result. of is the plan of a run
-	// that is itself a rollback.
-	rollbackRequest *stages.RollbackRequest
-	back            *Back
-	of              *stages.Plan
+	agenda                  agenda
+	peaks                   peaks
+	rollback                rollback
 }
 
 func newSimulation(p *stages.Plan, w *Environment, tell func(Event) error) *simulation {
@@ -139,9 +126,9 @@ func newSimulation(p *stages.Plan, w *Environment, tell func(Event) error) *simu
 		tell = func(Event) error { return nil }
 	}
 	return &simulation{
-		p: p, w: w, tell: tell, workers: newWorkerPool(w, p.Len()), churn: w.Churn, orders: w.Orders,
-		run:   step.NewRun(p, RunName, "simulated", w.Starter, false, w.Start),
-		peaks: newPeaks(p), wake: -1,
+		p: p, w: w, tell: tell, clock: newClock(w.Start), workers: newWorkerPool(w, p.Len()),
+		agenda: agenda{churn: w.Churn, orders: w.Orders}, peaks: newPeaks(p),
+		run: step.NewRun(p, RunName, "simulated", w.Starter, false, w.Start),
 	}
 }
 
@@ -151,7 +138,7 @@ func (s *simulation) play() (Reason, error) {
 		switch {
 		case s.rollsBack():
 			return Ended, nil
-		case s.begun && s.run.IsEnded() && len(s.orders) == 0:
+		case s.begun && s.run.IsEnded() && len(s.agenda.orders) == 0:
 			return Ended, nil
 		case !ok:
 			return Stuck, nil
@@ -179,11 +166,8 @@ func (s *simulation) next() (first time.Duration, ok bool) {
 	if s.wake >= 0 {
 		at(s.wake)
 	}
-	if len(s.churn) > 0 {
-		at(s.churn[0].At)
-	}
-	if len(s.orders) > 0 {
-		at(s.orders[0].At)
+	for _, t := range s.agenda.times() {
+		at(t)
 	}
 	return max(first, s.now), ok
 }
@@ -191,21 +175,21 @@ func (s *simulation) next() (first time.Duration, ok bool) {
 // moment simulates the current moment. Decisions, and the orders after them, come after the steps
 // that open their requests.
 func (s *simulation) moment() error {
-	changed := s.away.follow(s.due())
+	changed := s.agenda.follow(s.now)
 	in := stages.Input{Observations: s.workers.work(s.now)}
 	first := !s.stepped
-	for len(s.orders) > 0 && s.orders[0].At <= s.now && (!first || s.orders[0].Command.Verb == stages.Skip) {
-		if v := s.orders[0].Command.Verb; v == stages.Decide || v == stages.RequestRollback {
+	for s.agenda.ordered(s.now) && (!first || s.agenda.orders[0].Command.Verb == stages.Skip) {
+		if v := s.agenda.orders[0].Command.Verb; v == stages.Decide || v == stages.RequestRollback {
 			break
 		}
 		in.Commands = append(in.Commands, s.order())
 	}
-	if first || changed || len(in.Observations)+len(in.Commands) > 0 || s.wake >= 0 && s.wake <= s.now {
+	if first || changed || len(in.Observations)+len(in.Commands) > 0 || s.rings() {
 		if err := s.step(in, changed); err != nil {
 			return err
 		}
 	}
-	for len(s.orders) > 0 && s.orders[0].At <= s.now && !s.rollsBack() {
+	for s.agenda.ordered(s.now) && !s.rollsBack() {
 		if rolls, err := s.rollbackOrdered(); rolls || err != nil {
 			return err
 		}
@@ -216,37 +200,16 @@ func (s *simulation) moment() error {
 	return nil
 }
 
-// due takes the churn of the current moment.
-func (s *simulation) due() []Change {
-	n := 0
-	for n < len(s.churn) && s.churn[n].At <= s.now {
-		n++
-	}
-	due := s.churn[:n]
-	s.churn = s.churn[n:]
-	return due
-}
-
 // order takes the next order and returns it as a command of now.
 func (s *simulation) order() stages.Command {
-	c := s.orders[0].Command
-	s.orders = s.orders[1:]
-	c.ID, c.At = s.newID(), s.w.Start.Add(s.now)
+	c := s.agenda.orders[0].Command
+	s.agenda.orders = s.agenda.orders[1:]
+	c.ID, c.At = s.agenda.newID(s.run.Form(runstate.Key{}).Seen), s.time()
 	if c.Verb == stages.Decide {
 		c.Decision = s.decision(*c.Decision)
 		c.By = c.Decision.By
 	}
 	return c
-}
-
-// newID returns an id for an order that no earlier command of the run has.
-func (s *simulation) newID() string {
-	for {
-		s.taken++
-		if id := "order-" + strconv.Itoa(s.taken); !slices.Contains(s.run.Form(runstate.Key{}).Seen, id) {
-			return id
-		}
-	}
 }
 
 // step steps the run. It passes the clusters that have left if they changed, or if an order may
@@ -256,21 +219,19 @@ func (s *simulation) step(in stages.Input, left bool) error {
 		return fmt.Errorf("%w: %d, and the run has reached %s, in state %s; set a smaller until", ErrSteps, s.w.Steps, s.now, s.run.State)
 	}
 	in.Slots = s.w.slots()
-	in.Now, in.Calendar, in.NewCalendar = s.w.Start.Add(s.now), s.w.Calendar, !s.stepped
+	in.Now, in.Calendar, in.NewCalendar = s.time(), s.w.Calendar, !s.stepped
 	if left || !s.stepped || len(in.Commands) > 0 {
-		in.Gone = s.away.names
+		in.Gone = s.agenda.away.names
 	}
 	s.begun, s.stepped = true, true
 	ready := step.Step(s.p, s.run, in)
 	if ready.Err != nil {
 		return ready.Err
 	}
-	s.run, s.wake = ready.Run, -1
-	if s.rollbackRequest = s.run.Form(runstate.Key{}).RollbackRequest; s.back != nil {
-		s.rollbackRequest = nil // it was refused
-	}
-	if !ready.Wake.IsZero() {
-		s.wake = ready.Wake.Sub(s.w.Start)
+	s.run = ready.Run
+	s.wakeAt(ready.Wake)
+	if s.rollback.request = s.run.Form(runstate.Key{}).RollbackRequest; s.rollback.result != nil {
+		s.rollback.request = nil // it was refused
 	}
 	s.workers.act(s.now, ready.Actions)
 	if ready.Changed {
@@ -318,15 +279,14 @@ func (s *simulation) ask(req approval.Request) {
 		if o.At = max(o.At, s.now); o.At > s.w.Until {
 			continue
 		}
-		i, _ := slices.BinarySearchFunc(s.orders, o.At+1, func(o Order, at time.Duration) int { return cmp.Compare(o.At, at) })
-		s.orders = slices.Insert(s.orders, i, o)
+		s.agenda.add(o)
 	}
 }
 
 func (s *simulation) report(events []stages.Event) error {
 	for _, e := range events {
 		s.last = e.Time.Sub(s.w.Start)
-		if err := s.tell(Event{At: metav1.Duration{Duration: s.last}, Back: s.of, Event: e}); err != nil {
+		if err := s.tell(Event{At: metav1.Duration{Duration: s.last}, Back: s.rollback.of, Event: e}); err != nil {
 			return err
 		}
 	}
