@@ -18,7 +18,6 @@ var exceptions = []exception{
 	{"hub", hidden + "Hub", 16, undivided},
 	{"hub/internal/placements", methods + "Reconciler", 49, undivided},
 	{"backend/bolt", hidden + "Store", 21, undivided},
-	{"drift/internal/compare", hidden + "walker", 19, undivided},
 	{"api/placement/v1beta1", exported, 939, "the kinds of an API group with their fields and deep copies are one package, as in every project of Kubernetes"},
 	{"stages", exported, 537, "the nouns of strategies, plans and runs, with their fields, are in one package so that go doc shows them"},
 }

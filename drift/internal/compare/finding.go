@@ -43,3 +43,18 @@ func (f *Finding) Side() fieldpath.Side {
 	}
 	return fieldpath.HubSide
 }
+
+// findings are the results of a walk.
+type findings struct {
+	found []*Finding
+	// counted counts the differences, except differences of order alone.
+	counted  int
+	warnings []string
+}
+
+func (out *findings) add(f *Finding) {
+	if f.Class != Order {
+		out.counted++
+	}
+	out.found = append(out.found, f)
+}

@@ -18,76 +18,41 @@ type walker struct {
 	// explained reports whether a finding is no difference; nil explains nothing.
 	explained func(*Finding) bool
 	full      bool
-	// Member is the root of the compared object.
+	// member is the root of the compared object.
 	member map[string]any
-	// depth frames lead to the current position, without the root.
-	frames [value.MaxDepth + 2]frame
-	depth  int
+	position
 	// probing walks only find out whether there is a difference; differs is their answer.
 	probing, differs bool
 	// whole is the number of lists and maps that are owned as a whole and contain the current
 	// position.
 	whole int
-	// inside reports whether one of them is compared item by item; since is the value that counted
-	// had before.
+	// inside reports whether one of them is compared item by item; since is the value that
+	// out.counted had before.
 	inside bool
 	since  int
 	// work counts the compared fields and items.
-	work int
-
-	found []*Finding
-	// counted counts the differences, except differences of order alone.
-	counted  int
-	warnings []string
-	// left is the number of values that may still be found before the whole object is measured.
-	// After that measured is true, and refused is the reason to refuse the object, if any.
-	left     int
-	measured bool
-	refused  error
-
+	work   int
+	out    findings
+	extent extent
 	// room is a buffer for the keys of an item.
 	room [256]byte
 }
-
-// frame is a level of the walk: the node of a field or an item, and the item's index on the
-// member.
-type frame struct {
-	node uint32
-	item int32
-}
-
-// The values of frame.item for a field, and for an item that the member lacks.
-const (
-	aField int32 = -2
-	noItem int32 = -1
-)
-
-// trustedValues is the number of values of a member that may differ before the walk counts all
-// values of the member's object.
-const trustedValues = 1 << 16
 
 // Compare compares the whole object of a member. If full is set, fields that only the member has
 // are also differences. A finding that explained accepts is no difference; nil accepts none. The
 // findings are within the limits of objects, otherwise there is an error. An equal object is not
 // measured, because the walk goes no deeper than the hub's.
 func (t *Tree) Compare(member map[string]any, full bool, explained func(*Finding) bool) ([]*Finding, []string, error) {
-	w := walker{tree: t, explained: explained, full: full, member: member, left: trustedValues}
+	w := walker{tree: t, explained: explained, full: full, member: member, extent: extent{left: trustedValues}}
 	if t.measureAll {
-		w.left = 0
+		w.extent.left = 0
 	}
 	w.object(0, member)
-	if w.refused != nil {
-		return nil, nil, w.refused
+	if w.extent.refused != nil {
+		return nil, nil, w.extent.refused
 	}
-	return w.found, w.warnings, nil
+	return w.out.found, w.out.warnings, nil
 }
-
-func (w *walker) push(at uint32, item int32) {
-	w.frames[w.depth] = frame{node: at, item: item}
-	w.depth++
-}
-
-func (w *walker) pop() { w.depth-- }
 
 // value compares a value of the member with the node.
 func (w *walker) value(at uint32, item int32, v any) {
@@ -194,7 +159,7 @@ func (w *walker) understood(at uint32, parent map[string]any) bool {
 func (w *walker) pruned(at uint32) string {
 	parent := w.tree.Type
 	if w.depth > 0 {
-		parent = w.tree.nodes[w.frames[w.depth-1].node].typ
+		parent = w.tree.nodes[w.last().node].typ
 	}
 	if parent == nil || parent.Kind != schema.Struct || parent.Open || parent.Field(w.tree.nodes[at].name) != nil {
 		return ""
@@ -294,7 +259,7 @@ func (w *walker) outer() map[string]any {
 
 // copied reports whether a server copied a label from the template.
 func (w *walker) copied(name string, v any) bool {
-	if !w.tree.Rules.Has(kinds.Templated) || w.tree.nodes[w.frames[w.depth-1].node].name != "labels" {
+	if !w.tree.Rules.Has(kinds.Templated) || w.tree.nodes[w.last().node].name != "labels" {
 		return false
 	}
 	label, ok, _ := unstructured.NestedString(w.member, "spec", "template", "metadata", "labels", name)

@@ -28,7 +28,7 @@ func (w *walker) atomic(at uint32, l []any) {
 	m.trimStart(w)
 	switch {
 	case m.hub() == 0 && m.member() == 0:
-	case n.count == 0 && n.is(optional) && w.frames[w.depth-1].item == aField:
+	case n.count == 0 && n.is(optional) && w.last().item == aField:
 		w.here(Finding{Class: Unmanaged, Member: l, InMember: true})
 	case w.probing:
 		if !m.anyOrder() || m.hub() != m.member() || !m.isMoved(w) {
@@ -44,14 +44,14 @@ func (w *walker) atomic(at uint32, l []any) {
 // outermost compares a list that is in no other atomic list. If too much of it differs, it is one
 // difference.
 func (w *walker) outermost(at uint32, l []any, m *middle) {
-	found, counted := len(w.found), w.counted
-	w.inside, w.since = true, counted
+	before := w.out
+	w.inside, w.since = true, before.counted
 	w.whole++
 	m.report(w, at)
 	w.whole--
 	w.inside = false
 	if w.tooMuch() {
-		w.found, w.counted = w.found[:found], counted
+		w.out.found, w.out.counted = w.out.found[:len(before.found)], before.counted
 		w.listDiffers(Changed, at, l, "")
 	}
 }
@@ -63,7 +63,7 @@ func (w *walker) listDiffers(class Class, at uint32, l []any, note string) {
 
 // tooMuch reports whether an atomic list has too many differences for separate reports, or takes
 // too long to compare.
-func (w *walker) tooMuch() bool { return w.counted-w.since > maxInside || w.exhausted() }
+func (w *walker) tooMuch() bool { return w.out.counted-w.since > maxInside || w.exhausted() }
 
 func (w *walker) exhausted() bool { return w.work > workMost+workPerNode*len(w.tree.nodes) }
 

@@ -2,7 +2,6 @@ package compare
 
 import (
 	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
-	"github.com/slipway-dev/slipway/drift/internal/value"
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
@@ -28,8 +27,8 @@ func (w *walker) here(f Finding) {
 		w.differs = true
 		return
 	}
-	f.Path = w.path()
-	f.Field = w.tree.nodes[w.frames[w.depth-1].node].field
+	f.Path = w.path(w.tree)
+	f.Field = w.tree.nodes[w.last().node].field
 	w.keep(f)
 }
 
@@ -40,21 +39,19 @@ func (w *walker) extra(last fieldpath.Step, v any, f *schema.Field, note string)
 		return
 	}
 	w.keep(Finding{
-		Class: Unmanaged, Path: append(w.path(), last), Member: v, InMember: true,
+		Class: Unmanaged, Path: append(w.path(w.tree), last), Member: v, InMember: true,
 		Field: f, Secret: f != nil && f.Secret, Note: note,
 	})
 }
 
 // keep adds a difference, unless it existed right after the object was applied.
 func (w *walker) keep(f Finding) {
-	if f.InMember && !w.measured && !w.bounded(&f) {
+	if f.InMember && !w.extent.allows(&f, w.member) {
+		w.probing = true // the object is refused: the rest of the walk does not matter
 		return
 	}
 	if w.explained != nil && w.explained(&f) {
 		return
-	}
-	if f.Class != Order {
-		w.counted++
 	}
 	immutable := false
 	for i := range w.depth {
@@ -70,22 +67,7 @@ func (w *walker) keep(f Finding) {
 	if f.Note == "" && (immutable || f.Field.ImmutableIn(w.parent(w.depth))) {
 		f.Note = "immutable"
 	}
-	w.found = append(w.found, &f)
-}
-
-// bounded measures a finding's value on the member. If that is too deep, no JSON, or so large
-// that the object may exceed the limits, it measures all of the member. If the object is refused,
-// the rest of the walk does not matter.
-func (w *walker) bounded(f *Finding) bool {
-	w.left--
-	if w.left >= 0 && value.Measure(f.Member, value.MaxDepth-len(f.Path), &w.left) {
-		return true
-	}
-	w.measured = true
-	if w.refused = CheckLimits(w.member); w.refused != nil {
-		w.probing = true
-	}
-	return w.refused == nil
+	w.out.add(&f)
 }
 
 // parent returns the hub's map that contains a frame's field; for the object itself it may return
@@ -99,23 +81,4 @@ func (w *walker) parent(i int) map[string]any {
 	}
 	m, _ := w.tree.values[w.frames[i-1].node].(map[string]any)
 	return m
-}
-
-// path returns the steps to the current position. The caller may append to it.
-func (w *walker) path() []fieldpath.Step {
-	path := make([]fieldpath.Step, 0, w.depth+1)
-	for i, f := range w.frames[:w.depth] {
-		n := &w.tree.nodes[f.node]
-		if f.item == aField {
-			path = append(path, fieldpath.Step{Name: n.name})
-			continue
-		}
-		list := &w.tree.nodes[w.frames[i-1].node]
-		s := fieldpath.Step{Item: true, Hub: int(f.node - list.first), Member: int(f.item)}
-		if list.kind != kindAtomic {
-			s.Keys = value.KeysOf(w.tree.values[f.node], list.typ)
-		}
-		path = append(path, s)
-	}
-	return path
 }

@@ -197,6 +197,6 @@ func (w *walker) serverItem(n *node, item any) bool {
 // warn records duplicate keys in the current list.
 func (w *walker) warn() {
 	if !w.probing {
-		w.warnings = append(w.warnings, duplicateKey("member", w.path()))
+		w.out.warnings = append(w.out.warnings, duplicateKey("member", w.path(w.tree)))
 	}
 }
