@@ -57,3 +57,44 @@ func (r *Deferred) Join(next Deferred, now stages.Instant) bool {
 	r.Last = next.Last
 	return true
 }
+
+// At returns the slot of the cluster at pos, or nil if it is not in flight.
+func (f *Form) At(pos int) *InFlight {
+	for i := range f.InFlight {
+		if s := &f.InFlight[i]; s.Pos == pos && s.Attempt != 0 {
+			return s
+		}
+	}
+	return nil
+}
+
+// Flying counts the clusters in flight, which are the slots in use.
+func (f *Form) Flying() (n int) {
+	for i := range f.InFlight {
+		if f.InFlight[i].Attempt != 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// FlyingOf reports whether a cluster of the group is in flight.
+func (f *Form) FlyingOf(g *stages.PlannedGroup) bool {
+	return slices.ContainsFunc(f.InFlight, func(s InFlight) bool { return s.Attempt != 0 && g.Has(s.Pos) })
+}
+
+// ClustersEnded reports whether every cluster of the current stage has ended.
+func (f *Form) ClustersEnded(st *stages.PlannedStage, run *StageRun) bool {
+	for i := range st.Groups {
+		if run.Groups[i].Next < st.Groups[i].Len || len(run.Groups[i].Deferred) > 0 {
+			return false
+		}
+	}
+	return len(f.Waiting) == 0 && len(f.InFlight) == 0
+}
+
+// MembersEnded reports whether every cluster of a group of the current stage has ended.
+func (f *Form) MembersEnded(g *stages.PlannedGroup, gr *GroupRun) bool {
+	return gr.Next >= g.Len && len(gr.Deferred) == 0 && !f.FlyingOf(g) &&
+		!slices.ContainsFunc(f.Waiting, func(y Retrying) bool { return g.Has(y.Pos) })
+}

@@ -68,7 +68,7 @@ func (c course) runStage() bool {
 		run.Reached, run.State = c.now, stages.Pending
 		run.Groups = make([]runstate.GroupRun, len(st.Groups))
 		for i := range st.Groups {
-			if cells := c.cellsOf(&st.Groups[i]); cells != nil {
+			if cells := cellsOf(c.p, c.r.form.Stage, &st.Groups[i]); cells != nil {
 				run.Groups[i].Cells = make([]int, len(cells))
 			}
 		}
@@ -76,14 +76,14 @@ func (c course) runStage() bool {
 	}
 	if run.Started == 0 {
 		if c.allSkipped(st, run) {
-			c.passAllSkipped(st, run)
+			passAllSkipped(c.draft, st, run)
 			run.Done = c.now
 			return c.leaveSkipped(run)
 		}
 		if st.Pause {
 			c.startClock(&st.Flow, &run.Clock)
 		}
-		if gs := c.stageGates(st, run); !gs.pass(approval.Before) {
+		if gs := stageGates(c.draft, st, run); !gs.pass(approval.Before) {
 			return false
 		}
 		run.Started, run.State = c.now, stages.Running
@@ -103,6 +103,30 @@ func (c course) runStage() bool {
 		return st.HasDependencies() && openGroups(run) < open
 	}
 	return c.leaveStage(st, run)
+}
+
+// reachGroups starts the groups of a stage that has started, and opens the gates before them. A
+// group whose clusters are all skipped does not wait.
+func (c course) reachGroups(st *stages.PlannedStage, run *runstate.StageRun) {
+	for i := range st.Groups {
+		g, gr := &st.Groups[i], &run.Groups[i]
+		if !g.IsTracked(st) || gr.Ended != 0 || !runstate.IsNext(g, run) {
+			continue
+		}
+		cur := newCursor(c.draft, g, gr)
+		cur.passSkipped()
+		if gr.Reached == 0 {
+			gr.Reached = c.now
+			c.changed = true
+		}
+		if g.Pause {
+			c.startClock(&g.Flow, &gr.Clock)
+		}
+		gs := groupGates(c.draft, run, g, gr)
+		if (g.Pause || !c.r.form.MembersEnded(g, gr)) && gs.pass(approval.Before) {
+			c.startClock(&g.Flow, &gr.Clock)
+		}
+	}
 }
 
 // allSkipped reports whether every cluster of the stage is skipped already.
@@ -135,7 +159,7 @@ func (c course) leaveStage(st *stages.PlannedStage, run *runstate.StageRun) bool
 	if completed+failed == 0 && (!st.Pauses() || run.SkipGates) || run.IsBroken() {
 		return c.leaveSkipped(run)
 	}
-	if gs := c.stageGates(st, run); !gs.pass(approval.After) || blockingChecks(run) != "" {
+	if gs := stageGates(c.draft, st, run); !gs.pass(approval.After) || blockingChecks(run) != "" {
 		return false
 	}
 	run.State, run.Ended = stages.Completed, c.now
@@ -146,13 +170,48 @@ func (c course) leaveStage(st *stages.PlannedStage, run *runstate.StageRun) bool
 
 // leaveSkipped skips the gates of a stage without updates and moves to the next stage.
 func (c course) leaveSkipped(run *runstate.StageRun) bool {
-	c.closeGates()
+	gatesOf(c.draft).close()
 	run.Ended, run.Deadline = c.now, 0
 	if !run.IsBroken() {
 		run.State = stages.Skipped
 		c.emitStage(stages.Event{Type: stages.StageSkipped})
 	}
 	c.nextStage()
+	return true
+}
+
+// groupsEnded reports whether every group of the stage has ended. open reports whether gates may be
+// opened and waited for.
+func (c course) groupsEnded(st *stages.PlannedStage, run *runstate.StageRun, open bool) bool {
+	ended := c.r.form.ClustersEnded(st, run)
+	for i := range st.Groups {
+		if st.Groups[i].IsTracked(st) && !c.groupEnded(run, &st.Groups[i], &run.Groups[i], open) {
+			ended = false
+		}
+	}
+	return ended
+}
+
+// groupEnded ends a group with gates whose clusters have ended, once the gates after it have
+// passed.
+func (c course) groupEnded(run *runstate.StageRun, g *stages.PlannedGroup, gr *runstate.GroupRun, open bool) bool {
+	switch {
+	case gr.Ended != 0:
+		return true
+	case !c.r.form.MembersEnded(g, gr) || !gr.PausePassed(g, run) || !runstate.IsNext(g, run):
+		return false
+	case gr.Done == 0:
+		gr.Done = c.now
+		c.changed = true
+	}
+	gs := groupGates(c.draft, run, g, gr)
+	if gr.Completed+gr.Failed == 0 && !g.Pause {
+		gs.skipOpen()
+	} else if !open && !gs.skip && runstate.WaitsAfter(g, gr) || open && !gs.pass(approval.After) {
+		return false
+	}
+	gr.Ended, gr.Deadline = c.now, 0
+	c.changed = true
 	return true
 }
 
@@ -163,7 +222,7 @@ func (c course) countEnded() {
 	if !ok || run.Started == 0 || run.Done != 0 {
 		return
 	}
-	c.passAllSkipped(st, run)
+	passAllSkipped(c.draft, st, run)
 	if c.groupsEnded(st, run, false) {
 		run.Done = c.now
 		c.changed = true

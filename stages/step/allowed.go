@@ -156,7 +156,7 @@ func isAfterWait(g stages.PlannedGate) bool {
 
 // skippable reports whether the cluster at pos has not ended, or has failed and may be retried.
 func (c commands) skippable(pos int) bool {
-	return c.inFlightAt(pos) != nil || c.retrying(pos) >= 0 || c.r.deferredAt(c.p, pos) != nil || c.retryable(pos) || c.ahead(pos)
+	return c.r.form.At(pos) != nil || c.retrying(pos) >= 0 || c.r.deferredAt(c.p, pos) != nil || retryable(c.p, &c.r, pos) || c.ahead(pos)
 }
 
 // undecidable returns why cmd has no gate to decide, or "".
@@ -166,7 +166,7 @@ func (c commands) undecidable(cmd *stages.Command) string {
 		return "the command has no decision"
 	case cmd.Decision.IsMomentary():
 		return "an approval that holds at a point in time only is no command, which may be read late: it is an answer of the step"
-	case c.isEnding() || c.r.State == stages.Failed:
+	case c.r.isEnding() || c.r.State == stages.Failed:
 		return "the run is ending"
 	}
 	b := cmd.Decision.Binding
@@ -182,7 +182,7 @@ func (c commands) undecidable(cmd *stages.Command) string {
 
 // uncompletable returns why there is no scheduled start of that name to end, or "".
 func (c commands) uncompletable(name string) string {
-	if c.r.State == stages.Failed || c.isEnding() {
+	if c.r.State == stages.Failed || c.r.isEnding() {
 		return "the run is ending"
 	}
 	if c.p.StageIndex(name) < 0 {

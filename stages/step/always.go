@@ -54,7 +54,7 @@ func (c control) alwaysLeft() bool {
 			g := &st.Groups[j]
 			switch {
 			case !g.Always:
-			case len(run.Groups) == 0, g.Pause && run.Groups[j].Ended == 0, !g.Pause && !c.membersEnded(g, &run.Groups[j]):
+			case len(run.Groups) == 0, g.Pause && run.Groups[j].Ended == 0, !g.Pause && !c.r.form.MembersEnded(g, &run.Groups[j]):
 				return true
 			}
 		}

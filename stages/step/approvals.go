@@ -19,24 +19,8 @@ func Requests(p *stages.Plan, r *Run) []approval.Request {
 	if r.Check(p) != nil {
 		return nil
 	}
-	return reading(p, r).requests()
+	return gatesOf(reading(p, r)).requests()
 }
-
-func (d *draft) requests() []approval.Request {
-	if d.r.IsEnded() || d.isEnding() {
-		return nil
-	}
-	var out []approval.Request
-	for gs, g := range d.eachOpen {
-		if g.Type == stages.Approval {
-			out = append(out, gs.request(g))
-		}
-	}
-	return out
-}
-
-// isEnding reports whether the run is Stopping for good, so that its gates no longer matter.
-func (d *draft) isEnding() bool { return d.r.State == stages.Stopping && d.r.Ending != stages.Stopped }
 
 // requestFor returns the open approval, of the current stage or of a group of it, that a decision
 // is about, or nil.
@@ -44,7 +28,7 @@ func (c control) requestFor(b approval.Binding) (gates, *runstate.Gate) {
 	if st, _, ok := c.stage(); !ok || st.Name != b.Stage {
 		return gates{}, nil
 	}
-	for gs, g := range c.eachOpen {
+	for gs, g := range gatesOf(c.draft).open {
 		if gs.group == b.Group && g.Type == stages.Approval && g.When == b.When {
 			return gs, g
 		}

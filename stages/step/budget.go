@@ -34,16 +34,16 @@ func (c control) checkBudget() {
 // start, and reports whether it did.
 func (c control) checkUsedUp(st *stages.PlannedStage, run *runstate.StageRun) bool {
 	const format = "%s, which is all that may: no other can be started, and not all have been"
-	c.passAllSkipped(st, run)
+	passAllSkipped(c.draft, st, run)
 	_, failed := run.Counts()
 	failed += checkFailures(st, run)
-	if st.Strict && failed >= st.MaxFailures && c.inFlight() == 0 && !c.clustersEnded(st, run) {
+	if st.Strict && failed >= st.MaxFailures && c.r.form.Flying() == 0 && !c.r.form.ClustersEnded(st, run) {
 		c.exceeded(fmt.Sprintf(format, haveFailedWith(st, run)))
 		return true
 	}
 	for i := range st.Groups {
 		g, gr := &st.Groups[i], &run.Groups[i]
-		if g.Strict && gr.Failed >= g.MaxFailures && !c.flying(g) && !c.membersEnded(g, gr) {
+		if g.Strict && gr.Failed >= g.MaxFailures && !c.r.form.FlyingOf(g) && !c.r.form.MembersEnded(g, gr) {
 			c.exceeded(fmt.Sprintf(format, haveFailed(gr.Failed, "group "+g.Name+" of stage "+st.Name)))
 			return true
 		}

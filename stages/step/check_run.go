@@ -3,6 +3,7 @@ package step
 import (
 	"slices"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 )
@@ -88,4 +89,27 @@ func allSuccessful(runs []stages.CheckRun) bool {
 // its failures and its consecutive errors, both beyond their limits.
 func failuresOf(r *stages.CheckRun, c *check.Check) int {
 	return max(0, r.Failed-c.FailureLimit) + max(0, r.ErrorsInARow-c.ErrorLimit())
+}
+
+// blockingChecks names the checks of a stage that keep its clusters from starting, or returns "" if
+// none does.
+func blockingChecks(run *runstate.StageRun) string {
+	if run.SkipGates {
+		return ""
+	}
+	return stages.BadChecks(run.Checks)
+}
+
+// checkFailures returns the number of failed clusters that the checks of a stage count as.
+func checkFailures(st *stages.PlannedStage, run *runstate.StageRun) (n int) {
+	for i := range run.Checks {
+		n += failuresOf(&run.Checks[i], &st.Checks[i])
+	}
+	return n
+}
+
+// isInconclusive reports whether one of the checks has ended as Inconclusive. Only its expiry or a
+// person ends the wait for such a check.
+func isInconclusive(checks []stages.CheckRun) bool {
+	return slices.ContainsFunc(checks, func(r stages.CheckRun) bool { return r.Phase == check.Inconclusive })
 }

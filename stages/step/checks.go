@@ -70,7 +70,7 @@ func (c control) take(planned []check.Check, checks []stages.CheckRun, m *check.
 
 // measuredGate records a measurement of a gate of the current stage or of one of its groups.
 func (c control) measuredGate(m *check.Measured) {
-	for gs, g := range c.eachOpen {
+	for gs, g := range gatesOf(c.draft).open {
 		if g.Type != stages.CheckTask || gs.group != m.Group || string(g.When) != m.When || g.Attempt != m.Attempt {
 			continue
 		}
@@ -89,7 +89,7 @@ func (c control) measuredGate(m *check.Measured) {
 // expireChecks ends the run if checks have not become Successful before they expired. Checks that
 // only wait for other tasks of their side do not expire.
 func (c control) expireChecks() {
-	for gs, g := range c.eachOpen {
+	for gs, g := range gatesOf(c.draft).open {
 		if g.Type == stages.CheckTask && c.r.State == stages.Running && c.now >= g.Until && !allSuccessful(g.Checks) {
 			c.rejectGate(gs, g, "checks "+where(g.When, c.p.Stages[c.r.form.Stage].Name, gs.group)+" have expired: "+stages.UnsuccessfulChecks(g.Checks))
 			return
@@ -110,7 +110,7 @@ func (c control) measuredCluster(st *stages.PlannedStage, m *check.Measured) {
 	if !ok {
 		return
 	}
-	f := c.inFlightAt(pos)
+	f := c.r.form.At(pos)
 	if f == nil || f.Phase != stages.Measuring || f.Attempt != m.Attempt {
 		return
 	}
@@ -134,7 +134,7 @@ func (c control) measuredCluster(st *stages.PlannedStage, m *check.Measured) {
 }
 
 // questions returns the measurements that are due.
-func (d *draft) questions() (out []stages.Action) {
+func questions(d *draft) (out []stages.Action) {
 	st, run, ok := d.stage()
 	if !ok || d.r.State != stages.Running && d.r.State != stages.Stopping {
 		return nil
@@ -154,7 +154,7 @@ func (d *draft) questions() (out []stages.Action) {
 			if f := &d.r.form.InFlight[i]; f.Attempt != 0 && f.Phase == stages.Measuring {
 				c := &d.p.Clusters[f.Pos]
 				a := stages.Action{Pos: f.Pos, Cluster: c.Name, UID: c.UID, Attempt: f.Attempt}
-				_, group := d.namesAt(f.Pos)
+				_, group := namesAt(d.p, f.Pos)
 				ask(a, st.ClusterChecks, f.Checks.Checks, check.Where{Group: group, Cluster: c.Name, Attempt: f.Attempt}, f.Checks.Since)
 			}
 		}
@@ -165,7 +165,7 @@ func (d *draft) questions() (out []stages.Action) {
 	if run.Started != 0 && (run.Done == 0 || blockingChecks(run) != "") {
 		ask(stages.Action{}, st.Checks, run.Checks, check.Where{}, run.Started)
 	}
-	for gs, g := range d.eachOpen {
+	for gs, g := range gatesOf(d).open {
 		if g.Type == stages.CheckTask {
 			ask(stages.Action{Attempt: g.Attempt}, gs.plannedOf(g).Checks, g.Checks, check.Where{Group: gs.group, When: string(g.When), Attempt: g.Attempt}, g.Opened)
 		}
@@ -174,7 +174,7 @@ func (d *draft) questions() (out []stages.Action) {
 }
 
 // nextMeasurement sets the alarm to the time of the next measurement or expiry of a check.
-func (d *draft) nextMeasurement(w *alarm) {
+func nextMeasurement(d *draft, w *alarm) {
 	_, run, ok := d.stage()
 	if !ok {
 		return
@@ -196,24 +196,7 @@ func (d *draft) nextMeasurement(w *alarm) {
 	if run.Done == 0 || blockingChecks(run) != "" {
 		due(run.Checks)
 	}
-	for _, g := range d.eachOpen {
+	for _, g := range gatesOf(d).open {
 		due(g.Checks)
 	}
-}
-
-// blockingChecks names the checks of a stage that keep its clusters from starting, or returns "" if
-// none does.
-func blockingChecks(run *runstate.StageRun) string {
-	if run.SkipGates {
-		return ""
-	}
-	return stages.BadChecks(run.Checks)
-}
-
-// checkFailures returns the number of failed clusters that the checks of a stage count as.
-func checkFailures(st *stages.PlannedStage, run *runstate.StageRun) (n int) {
-	for i := range run.Checks {
-		n += failuresOf(&run.Checks[i], &st.Checks[i])
-	}
-	return n
 }

@@ -17,16 +17,6 @@ const (
 	removalDeadline = 5 * time.Minute
 )
 
-// inFlightAt returns the slot of the cluster at pos, or nil.
-func (d *draft) inFlightAt(pos int) *runstate.InFlight {
-	for i := range d.r.form.InFlight {
-		if f := &d.r.form.InFlight[i]; f.Pos == pos && f.Attempt != 0 {
-			return f
-		}
-	}
-	return nil
-}
-
 // eachInFlight calls do for every cluster in flight; do may end the flight.
 func (d *draft) eachInFlight(do func(*runstate.InFlight)) {
 	for i := 0; i < len(d.r.form.InFlight); i++ {
@@ -34,16 +24,6 @@ func (d *draft) eachInFlight(do func(*runstate.InFlight)) {
 			do(f)
 		}
 	}
-}
-
-// inFlight counts the slots in use.
-func (d *draft) inFlight() (n int) {
-	for i := range d.r.form.InFlight {
-		if d.r.form.InFlight[i].Attempt != 0 {
-			n++
-		}
-	}
-	return n
 }
 
 // take puts a cluster in flight into the first free slot.
@@ -148,7 +128,7 @@ func (d *draft) skipAhead(e runstate.Unsuccessful) {
 		d.emitCluster(e.First, ev)
 		return
 	}
-	ev.Stage, ev.Group = d.namesAt(e.First)
+	ev.Stage, ev.Group = namesAt(d.p, e.First)
 	ev.Count = n
 	d.emit(ev)
 }
@@ -230,34 +210,13 @@ func (d *draft) undefer(pos int) bool {
 	return true
 }
 
-// clustersEnded reports whether every cluster of the current stage has ended.
-func (d *draft) clustersEnded(st *stages.PlannedStage, run *runstate.StageRun) bool {
-	for i := range st.Groups {
-		if run.Groups[i].Next < st.Groups[i].Len || len(run.Groups[i].Deferred) > 0 {
-			return false
-		}
+// timeLimit returns the time limit of a cluster of the current stage; 0 means none.
+func timeLimit(p *stages.Plan, r *Run) time.Duration {
+	if r.form.Stage >= len(p.Stages) || !p.Stages[r.form.Stage].Remove {
+		return p.Strategy.ProgressDeadline.Duration
 	}
-	return len(d.r.form.Waiting) == 0 && len(d.r.form.InFlight) == 0
-}
-
-// membersEnded reports whether every cluster of the group has ended.
-func (d *draft) membersEnded(g *stages.PlannedGroup, gr *runstate.GroupRun) bool {
-	return gr.Next >= g.Len && len(gr.Deferred) == 0 && !d.flying(g) &&
-		!slices.ContainsFunc(d.r.form.Waiting, func(y runstate.Retrying) bool { return g.Has(y.Pos) })
-}
-
-// flying reports whether a cluster of the group is in flight.
-func (d *draft) flying(g *stages.PlannedGroup) bool {
-	return slices.ContainsFunc(d.r.form.InFlight, func(f runstate.InFlight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
-}
-
-// deadline returns the time limit of a cluster of the current stage; 0 means none.
-func (d *draft) deadline() time.Duration {
-	if st, _, ok := d.stage(); ok && st.Remove {
-		if limit := d.p.Strategy.Removal.Deadline.Duration; limit > 0 {
-			return limit
-		}
-		return removalDeadline
+	if limit := p.Strategy.Removal.Deadline.Duration; limit > 0 {
+		return limit
 	}
-	return d.p.Strategy.ProgressDeadline.Duration
+	return removalDeadline
 }

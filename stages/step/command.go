@@ -146,7 +146,7 @@ func (c commands) abort(cmd stages.Command) {
 	if c.runAlways(stages.Aborted, c.r.Reason) {
 		return
 	}
-	c.closeGates()
+	gatesOf(c.draft).close()
 	c.end(stages.Event{Type: stages.RunAborted, By: cmd.By.Name, Message: c.r.Reason})
 }
 
@@ -223,7 +223,7 @@ func (c commands) rollBack(cmd stages.Command) {
 	c.requestRollback(u)
 	if c.r.State == stages.Failed { // a run that could have been started again is now final
 		c.dropWaiting(u.Message)
-		c.closeGates()
+		gatesOf(c.draft).close()
 		return
 	}
 	c.fail(u.Message)
@@ -256,7 +256,7 @@ func (c commands) bypass(cmd stages.Command) string {
 // current stage or one of its groups, or nil. The name of a group alone counts only if no stage has
 // that name.
 func (c commands) scheduled(name string) (gates, *runstate.Gate) {
-	for gs, g := range c.eachOpen {
+	for gs, g := range gatesOf(c.draft).open {
 		stage := c.p.Stages[c.r.form.Stage].Name
 		called := name == stage
 		if gs.group != "" {

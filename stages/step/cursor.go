@@ -30,8 +30,8 @@ type cursor struct {
 	end int
 }
 
-func (d *draft) cursor(g *stages.PlannedGroup, gr *runstate.GroupRun) cursor {
-	return cursor{d: d, g: g, gr: gr, cells: d.cellsOf(g), end: g.First + g.Len}
+func newCursor(d *draft, g *stages.PlannedGroup, gr *runstate.GroupRun) cursor {
+	return cursor{d: d, g: g, gr: gr, cells: cellsOf(d.p, d.r.form.Stage, g), end: g.First + g.Len}
 }
 
 // has reports whether the cluster at pos is one of the group that may start.
@@ -97,9 +97,9 @@ func (c *cursor) passSkipped() {
 
 // passAllSkipped moves the cursors of all groups of the current stage over clusters that must not
 // be started.
-func (d *draft) passAllSkipped(st *stages.PlannedStage, run *runstate.StageRun) {
+func passAllSkipped(d *draft, st *stages.PlannedStage, run *runstate.StageRun) {
 	for i := range st.Groups {
-		c := d.cursor(&st.Groups[i], &run.Groups[i])
+		c := newCursor(d, &st.Groups[i], &run.Groups[i])
 		c.passSkipped()
 	}
 }
@@ -168,11 +168,10 @@ func (c *cursor) startable(r runstate.Deferred, whole bool) int {
 	return c.before(first)
 }
 
-// cellsOf returns the cells of a group of the current stage, or nil if the stage has no failure
-// domains.
-func (d *draft) cellsOf(g *stages.PlannedGroup) []stages.CellMembers {
-	if len(d.p.Stages[d.r.form.Stage].Cells) == 0 || g.Len == 0 {
+// cellsOf returns the cells of a group of a stage, or nil if the stage has no failure domains.
+func cellsOf(p *stages.Plan, stage int, g *stages.PlannedGroup) []stages.CellMembers {
+	if len(p.Stages[stage].Cells) == 0 || g.Len == 0 {
 		return nil
 	}
-	return d.p.Members(d.p.StageOf(g.First))
+	return p.Members(p.StageOf(g.First))
 }

@@ -134,15 +134,15 @@ func (d *draft) emitStage(e stages.Event) {
 
 // emitCluster records an event of the cluster at pos.
 func (d *draft) emitCluster(pos int, e stages.Event) {
-	e.Stage, e.Group = d.namesAt(pos)
+	e.Stage, e.Group = namesAt(d.p, pos)
 	e.Cluster = d.p.Clusters[pos].Name
 	d.emit(e)
 }
 
 // namesAt returns the names of the stage and the group of pos.
-func (d *draft) namesAt(pos int) (stage, group string) {
-	i, j := d.p.StageOf(pos)
-	return d.p.Stages[i].Name, d.p.Stages[i].Groups[j].Name
+func namesAt(p *stages.Plan, pos int) (stage, group string) {
+	i, j := p.StageOf(pos)
+	return p.Stages[i].Name, p.Stages[i].Groups[j].Name
 }
 
 // tidy sets empty lists to nil, so that a decoded run equals the result of the step.

@@ -46,7 +46,7 @@ func (c control) ground(f *runstate.InFlight) {
 }
 
 func (c control) grace() time.Duration {
-	if limit := c.deadline(); limit > 0 {
+	if limit := timeLimit(c.p, &c.r); limit > 0 {
 		return limit
 	}
 	return stopGrace
@@ -69,7 +69,7 @@ func (c control) fail(reason string) {
 
 // endStopping ends a run that is Stopping, once nothing is in flight or the time limit is over.
 func (c control) endStopping() {
-	if c.inFlight() > 0 && (c.r.form.StopAt == 0 || c.now < c.r.form.StopAt) {
+	if c.r.form.Flying() > 0 && (c.r.form.StopAt == 0 || c.now < c.r.form.StopAt) {
 		return
 	}
 	reason := c.r.Reason
@@ -82,13 +82,13 @@ func (c control) endStopping() {
 		c.set(stages.Failed, reason)
 		if c.r.Final(c.p) {
 			c.dropWaiting(reason)
-			c.closeGates()
+			gatesOf(c.draft).close()
 		}
 		c.end(stages.Event{Type: stages.RunFailed, Message: reason})
 	case stages.Superseded:
 		c.eachInFlight(func(f *runstate.InFlight) { c.abandon(f, stages.Skipped, reason) })
 		c.dropWaiting(reason)
-		c.closeGates()
+		gatesOf(c.draft).close()
 		c.set(stages.Superseded, reason)
 		c.end(stages.Event{Type: stages.RunSuperseded, Message: reason})
 	default:

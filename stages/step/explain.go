@@ -3,7 +3,6 @@ package step
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,9 +33,9 @@ func Waiting(p *stages.Plan, r *Run) []stages.Awaited {
 func waitingNow(p *stages.Plan, r *Run) []stages.Awaited {
 	var out []stages.Awaited
 	d := reading(p, r)
-	for gs, g := range d.eachOpen {
+	for gs, g := range gatesOf(d).open {
 		switch {
-		case d.isEnding():
+		case d.r.isEnding():
 		case g.Type == stages.CheckTask:
 			out = append(out, gs.awaitedChecks(g)...)
 		default:
@@ -119,12 +118,6 @@ func (gs *gates) awaitedChecks(g *runstate.Gate) (out []stages.Awaited) {
 		out = append(out, a)
 	}
 	return out
-}
-
-// isInconclusive reports whether one of the checks has ended as Inconclusive. Only its expiry or a
-// person ends the wait for such a check.
-func isInconclusive(checks []stages.CheckRun) bool {
-	return slices.ContainsFunc(checks, func(r stages.CheckRun) bool { return r.Phase == check.Inconclusive })
 }
 
 // notAgain describes the consequence of a check that has ended as Inconclusive, its time, and the

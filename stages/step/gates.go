@@ -25,37 +25,41 @@ type gates struct {
 	pause bool
 }
 
-func (d *draft) stageGates(st *stages.PlannedStage, run *runstate.StageRun) gates {
+func stageGates(d *draft, st *stages.PlannedStage, run *runstate.StageRun) gates {
 	return gates{
 		d: d, planned: st.Gates, list: &run.Gates, reached: run.Reached, ended: run.Done,
 		skip: run.SkipGates, skipWait: run.SkipWait, pause: st.Pause,
 	}
 }
 
-func (d *draft) groupGates(run *runstate.StageRun, g *stages.PlannedGroup, gr *runstate.GroupRun) gates {
+func groupGates(d *draft, run *runstate.StageRun, g *stages.PlannedGroup, gr *runstate.GroupRun) gates {
 	return gates{
 		d: d, group: g.Name, planned: g.Gates, list: &gr.Gates, reached: gr.Reached, ended: gr.Done,
 		skip: run.SkipGates || gr.SkipGates, pause: g.Pause,
 	}
 }
 
-// eachGates yields the gates of the current stage, then the gates of each of its groups that has
-// some.
-func (d *draft) eachGates(yield func(gates) bool) {
-	st, run, ok := d.stage()
-	if !ok || !yield(d.stageGates(st, run)) {
+// allGates are the gates of the current stage and of its groups.
+type allGates struct{ d *draft }
+
+func gatesOf(d *draft) allGates { return allGates{d} }
+
+// each yields the gates of the current stage, then the gates of each of its groups that has some.
+func (a allGates) each(yield func(gates) bool) {
+	st, run, ok := a.d.stage()
+	if !ok || !yield(stageGates(a.d, st, run)) {
 		return
 	}
 	for i := range run.Groups {
-		if len(st.Groups[i].Gates) > 0 && !yield(d.groupGates(run, &st.Groups[i], &run.Groups[i])) {
+		if len(st.Groups[i].Gates) > 0 && !yield(groupGates(a.d, run, &st.Groups[i], &run.Groups[i])) {
 			return
 		}
 	}
 }
 
-// eachOpen yields every open gate of the current stage and its groups.
-func (d *draft) eachOpen(yield func(gates, *runstate.Gate) bool) {
-	for gs := range d.eachGates {
+// open yields every open gate.
+func (a allGates) open(yield func(gates, *runstate.Gate) bool) {
+	for gs := range a.each {
 		for i := range *gs.list {
 			if g := &(*gs.list)[i]; g.State == stages.Pending && !yield(gs, g) {
 				return
@@ -64,11 +68,25 @@ func (d *draft) eachOpen(yield func(gates, *runstate.Gate) bool) {
 	}
 }
 
-// closeGates skips the open gates of the current stage and its groups.
-func (d *draft) closeGates() {
-	for gs, g := range d.eachOpen {
+// close skips the open gates.
+func (a allGates) close() {
+	for gs, g := range a.open {
 		gs.end(g, stages.Skipped)
 	}
+}
+
+// requests returns the approval requests of the open gates, unless the run takes no more decisions.
+func (a allGates) requests() []approval.Request {
+	if a.d.r.IsEnded() || a.d.r.isEnding() {
+		return nil
+	}
+	var out []approval.Request
+	for gs, g := range a.open {
+		if g.Type == stages.Approval {
+			out = append(out, gs.request(g))
+		}
+	}
+	return out
 }
 
 // pass opens the gates on one side and reports whether all have passed.

@@ -104,7 +104,7 @@ func (c *checker) wants(ready *Ready, in stages.Input, do machine) {
 	}
 	for _, slots := range []int{ready.Wants, len(c.members)} {
 		more := do(c.p, ready.Run, stages.Input{Now: in.Now, Blocked: in.Blocked, Calendar: in.Calendar, Slots: slots})
-		if n := (&draft{r: more.Run}).inFlight(); n != ready.Wants {
+		if n := more.Run.form.Flying(); n != ready.Wants {
 			c.fail("2", "the run wants %d, and with %d slots it has %d in flight", ready.Wants, slots, n)
 		}
 	}

@@ -138,7 +138,7 @@ func actionMutants() []mutant {
 		}),
 		onOutput("returns an action once", "6", func(_ *stages.Plan, r Run, _ stages.Input, out *Ready) {
 			out.Actions = slices.DeleteFunc(out.Actions, func(a stages.Action) bool {
-				return a.Type != stages.Ask && (&draft{r: r}).inFlightAt(a.Pos) != nil
+				return a.Type != stages.Ask && r.form.At(a.Pos) != nil
 			})
 		}),
 		onOutput("requests no approval", "6", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {

@@ -120,7 +120,7 @@ func groupMutants() []mutant {
 		})),
 		onInput("ends a scheduled start without a command", "6", func(p *stages.Plan, r Run, in *stages.Input) {
 			s := &draft{p: p, r: r}
-			for h := range s.eachGates {
+			for h := range gatesOf(s).each {
 				name := p.Stages[r.form.Stage].Name
 				if h.group != "" {
 					name += "/" + h.group

@@ -35,7 +35,7 @@ func proofMutants() []mutant {
 		onInput("completes before the apply", "3", eachReport(func(_ *stages.Plan, _ *Run, o *stages.Observation) { o.Applied = true })),
 		onInput("takes a report of another attempt", "3", eachReport(func(p *stages.Plan, r *Run, o *stages.Observation) {
 			pos, _ := p.Position(o.Cluster)
-			if f := (&draft{r: *r}).inFlightAt(pos); f != nil {
+			if f := r.form.At(pos); f != nil {
 				o.Attempt = f.Attempt
 			}
 		})),

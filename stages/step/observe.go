@@ -27,7 +27,7 @@ func (ob observer) observe(o *stages.Observation) {
 	if !ok || ob.r.IsEnded() || ob.r.State == stages.Stopped {
 		return
 	}
-	f := ob.inFlightAt(pos)
+	f := ob.r.form.At(pos)
 	if f == nil || f.Attempt != o.Attempt || f.Phase == stages.BackingOff {
 		return
 	}
@@ -82,7 +82,7 @@ func (ob observer) unreachable(f *runstate.InFlight, o *stages.Observation) {
 	if full {
 		next = ob.start.dueUnreached(f.Pos)
 	}
-	if full && next < 0 || ob.late(f, ob.deadline()) {
+	if full && next < 0 || ob.late(f, timeLimit(ob.p, &ob.r)) {
 		ob.interruptSoak(f)
 		ob.note(f, o.Message)
 		return
@@ -224,7 +224,7 @@ func (ob observer) clocks() {
 	if ob.r.State != stages.Running && ob.r.State != stages.Stopping {
 		return
 	}
-	deadline := ob.deadline()
+	deadline := timeLimit(ob.p, &ob.r)
 	ob.eachInFlight(func(f *runstate.InFlight) {
 		switch {
 		case ob.late(f, deadline):

@@ -40,17 +40,17 @@ func TestASoakOfAnUnreachableClusterWithItsSlotIsInterrupted(t *testing.T) {
 		lost = append(lost, stages.Observation{Cluster: p.Clusters[i].Name, Attempt: 1, Unreachable: true, Message: "no route"})
 	}
 	step(lost...)
-	if f := (&draft{r: ready.Run}).inFlightAt(0); f == nil || f.Phase != stages.Soaking || f.Sent || len(ready.Run.form.Waiting) != maxUnreached {
+	if f := ready.Run.form.At(0); f == nil || f.Phase != stages.Soaking || f.Sent || len(ready.Run.form.Waiting) != maxUnreached {
 		t.Fatalf("cluster %s is %+v, %d clusters wait", name, f, len(ready.Run.form.Waiting))
 	}
 	step(stages.Observation{Cluster: name, Attempt: 2, Unreachable: true, Message: "no route"})
 	now = now.Add(10 * time.Second)
 	step()
-	if f := (&draft{r: ready.Run}).inFlightAt(0); f == nil || f.Phase != stages.Settling {
+	if f := ready.Run.form.At(0); f == nil || f.Phase != stages.Settling {
 		t.Errorf("cluster %s is %+v after its soak, in which it could not be reached", name, f)
 	}
 	step(proven)
-	if f := (&draft{r: ready.Run}).inFlightAt(0); f != nil || ready.Run.form.Stages[0].Groups[0].Completed != 1 {
+	if f := ready.Run.form.At(0); f != nil || ready.Run.form.Stages[0].Groups[0].Completed != 1 {
 		t.Errorf("cluster %s is %+v when it is proven again after its soak", name, f)
 	}
 }
@@ -99,7 +99,7 @@ func (f *flight) observe(words ...string) *flight {
 
 func (f *flight) cluster() *runstate.InFlight {
 	f.t.Helper()
-	c := (&draft{r: f.ready.Run}).inFlightAt(0)
+	c := f.ready.Run.form.At(0)
 	if c == nil {
 		f.t.Fatalf("the cluster is not in flight: the run is %s", f.ready.Run.State)
 	}

@@ -58,6 +58,9 @@ func (r *Run) Form(runstate.Key) *runstate.Form { return &r.form }
 // Equal reports whether both runs are the same, the stored form included.
 func (r Run) Equal(other Run) bool { return reflect.DeepEqual(r, other) }
 
+// isEnding reports whether the run is Stopping for good, so that its gates no longer matter.
+func (r *Run) isEnding() bool { return r.State == stages.Stopping && r.Ending != stages.Stopped }
+
 // isAborting reports whether the run was aborted and still runs stages and groups with
 // [stages.Flow].Always.
 func (r *Run) isAborting() bool {

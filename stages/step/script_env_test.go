@@ -266,7 +266,7 @@ func (w *scriptEnv) observe(a scriptArgs) string {
 func (s *scriptRun) observation(cluster, word string) stages.Observation {
 	o := stages.Observation{Cluster: cluster, Sent: true, Applied: true, Current: true, Healthy: true}
 	if pos, ok := s.plan.Position(cluster); ok {
-		if f := (&draft{r: s.r}).inFlightAt(pos); f != nil {
+		if f := s.r.form.At(pos); f != nil {
 			o.Attempt = f.Attempt
 		}
 		if r := s.plan.Clusters[pos].Revision; r >= 0 {

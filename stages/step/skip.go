@@ -18,7 +18,7 @@ type skipping struct {
 // cluster skips a cluster that has not ended.
 func (s skipping) cluster(pos int) {
 	d := s.d
-	if f := d.inFlightAt(pos); f != nil {
+	if f := d.r.form.At(pos); f != nil {
 		f.Drain = true
 		d.changed = true
 		// it would only expire
@@ -33,7 +33,7 @@ func (s skipping) cluster(pos int) {
 		e = skippedRetry(&d.r.form.Waiting[i], s.reason)
 		d.dropRetry(i)
 	case d.undefer(pos):
-	case d.retryable(pos):
+	case retryable(d.p, &d.r, pos):
 		failed := runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos)
 		e.Attempts, e.Sent, e.Gone = failed.Attempts, true, failed.Gone
 		d.removeUnsuccessful(pos)
@@ -59,7 +59,7 @@ func (s skipping) group(stage, group int) {
 	}
 	gr := &run.Groups[group]
 	gr.SkipGates = true
-	gs := d.groupGates(run, g, gr)
+	gs := groupGates(d, run, g, gr)
 	gs.skipOpen()
 	d.changed = true
 }
@@ -70,7 +70,7 @@ func (s skipping) stage(i int) {
 		s.members(g.First, g.Len)
 	}
 	if i == s.d.r.form.Stage {
-		s.d.closeGates()
+		gatesOf(s.d).close()
 	}
 	s.d.r.form.Stages[i].SkipGates = true
 	s.d.changed = true
@@ -127,7 +127,7 @@ func (s skipping) gone(name string) {
 	}
 	e := skipped(pos, s.reason)
 	e.Gone = true
-	f, i := d.inFlightAt(pos), d.retrying(pos)
+	f, i := d.r.form.At(pos), d.retrying(pos)
 	switch {
 	case f != nil:
 		d.free(f)
@@ -151,11 +151,11 @@ func (s skipping) gone(name string) {
 
 // retryable reports whether the cluster at pos has failed and the run may retry it, so that it may
 // be skipped instead.
-func (d *draft) retryable(pos int) bool {
-	e := runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos)
-	stage, _ := d.p.StageOf(pos)
-	again := d.r.form.Closing == nil && (d.p.Strategy.Profile == stages.ClusterUpdate || d.p.Strategy.Suspends())
-	return e != nil && e.State == stages.Failed && again && stage == d.r.form.Stage
+func retryable(p *stages.Plan, r *Run, pos int) bool {
+	e := runstate.UnsuccessfulAt(r.form.Unsuccessful, pos)
+	stage, _ := p.StageOf(pos)
+	again := r.form.Closing == nil && (p.Strategy.Profile == stages.ClusterUpdate || p.Strategy.Suspends())
+	return e != nil && e.State == stages.Failed && again && stage == r.form.Stage
 }
 
 // eachRun calls do with every sequence of neighbours from first to last that all match.

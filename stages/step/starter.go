@@ -30,7 +30,7 @@ func (s *starter) fill(st *stages.PlannedStage, run *runstate.StageRun) {
 		more = false
 		for i := range st.Groups {
 			g, gr := &st.Groups[i], &run.Groups[i]
-			c := s.cursor(g, gr)
+			c := newCursor(s.draft, g, gr)
 			c.passSkipped()
 			if own[i] <= c.unproven() {
 				c.end = g.First + g.Unproven
@@ -84,7 +84,7 @@ func (s *starter) keptFrom(pos int) int {
 		return 0
 	}
 	g := &st.Groups[group]
-	c := s.cursor(g, &run.Groups[group])
+	c := newCursor(s.draft, g, &run.Groups[group])
 	_, own := s.room(st, run)
 	if n := c.unproven(); pos >= g.First+g.Unproven && own[group] > 0 && own[group] <= n {
 		return n
@@ -129,7 +129,8 @@ func (s *starter) dueUnreached(pos int) int {
 	if _, run, ok := s.stage(); s.spare() < 0 || !ok || blockingChecks(run) != "" {
 		return -1
 	}
-	c := s.cursor(s.groupOf(pos))
+	g, gr := s.groupOf(pos)
+	c := newCursor(s.draft, g, gr)
 	if end := c.g.First + c.g.Unproven; pos < end {
 		c.end = end
 	}
@@ -168,7 +169,7 @@ func (s *starter) spare() int {
 	if s.p.Strategy.Cap == "" {
 		return math.MaxInt
 	}
-	return s.slots - s.inFlight()
+	return s.slots - s.r.form.Flying()
 }
 
 // wants returns the number of clusters that would be in flight without the cap. It records whether
@@ -177,11 +178,11 @@ func (s *starter) wants() int {
 	if s.p.Strategy.Cap == "" {
 		return 0
 	}
-	have := s.inFlight()
+	have := s.r.form.Flying()
 	n := have
 	if free := s.uncapped(); free != nil {
 		s.capEnds = s.nextClosing(free.r.form.InFlight)
-		if n = free.inFlight(); n == have {
+		if n = free.r.form.Flying(); n == have {
 			s.r, s.events, s.changed = free.r, append(s.events, free.events...), s.changed || free.changed
 		}
 	}
@@ -222,13 +223,4 @@ func (s *starter) nextClosing(inFlight []runstate.InFlight) stages.Instant {
 		}
 	}
 	return first.first
-}
-
-// alarm keeps the earliest moment after now.
-type alarm struct{ now, first stages.Instant }
-
-func (a *alarm) at(t stages.Instant) {
-	if t > a.now && (a.first == 0 || t < a.first) {
-		a.first = t
-	}
 }

@@ -40,7 +40,7 @@ func Step(p *stages.Plan, r Run, in stages.Input) Ready {
 //	observer  what clusters in flight prove, when they are retried or abandoned
 //	commands  requests of operators and their refusal: command.go, retry.go,
 //	          allowed.go
-//	course    whose turn it is among the stages and groups: advance.go, groups.go
+//	course    whose turn it is among the stages and groups: advance.go
 func step(p *stages.Plan, r Run, in stages.Input) Ready {
 	d := newDraft(p, r, in.Now)
 	run := control{d}
@@ -102,11 +102,11 @@ func actions(d *draft) []stages.Action {
 	}
 	out = out[:n]
 	if d.r.State == stages.Running {
-		for _, req := range d.requests() {
+		for _, req := range gatesOf(d).requests() {
 			out = append(out, stages.Action{Type: stages.Ask, Attempt: req.Attempt, Request: &req})
 		}
 	}
-	return append(out, d.questions()...)
+	return append(out, questions(d)...)
 }
 
 // wake returns the earliest moment at which time alone changes the run. capEnds is the end of a
@@ -117,7 +117,7 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 	}
 	w := alarm{now: d.now}
 	w.at(d.r.form.StopAt)
-	deadline := d.deadline()
+	deadline := timeLimit(d.p, &d.r)
 	for i := range d.r.form.InFlight {
 		if f := &d.r.form.InFlight[i]; f.Attempt != 0 {
 			w.at(f.Until)
@@ -126,7 +126,7 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 			}
 		}
 	}
-	d.nextMeasurement(&w)
+	nextMeasurement(d, &w)
 	st, run, ok := d.stage()
 	if d.r.State == stages.Stopping || !ok {
 		return w.first
@@ -147,7 +147,7 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 			w.at(gr.Deferred[j].NotYet)
 		}
 	}
-	for _, g := range d.eachOpen {
+	for _, g := range gatesOf(d).open {
 		w.at(g.Until)
 	}
 	return w.first
