@@ -5,8 +5,8 @@ import "time"
 // EventType is the kind of an [Event].
 type EventType string
 
-// Events about placements. Package fleet emits them, including the events about the records of
-// runs. The events of all other blocks come from step.Step. Each has Placement.
+// Events about placements. Package fleet emits them, including the events about records of runs;
+// step.Step emits all other events. Each has the field Placement.
 const (
 	// SnapshotTaken: the placement has a new snapshot.
 	// Fields: Index and Digest of the snapshot, Count of its objects, Message with its name.
@@ -34,7 +34,8 @@ const (
 	// Fields: Index of the snapshot, By.
 	SnapshotReversible EventType = "SnapshotReversible"
 	// DriftFound: a cluster has a new kind of drift.
-	// Fields: Cluster, Count of its objects that differ, Message with the differences of the first.
+	// Fields: Cluster, Count of its objects that differ, Message with the differences of the first
+	// object.
 	DriftFound EventType = "DriftFound"
 	// DriftCorrected: the engine corrected the drift of a cluster.
 	// Fields: Cluster, Count of the objects that differed, Message with the differences of the
@@ -48,7 +49,7 @@ const (
 	PlacementDeleted EventType = "PlacementDeleted"
 )
 
-// Events about runs. Each has Placement and Run.
+// Events about runs. Each has the fields Placement and Run.
 const (
 	// RunQueued: the run waits for another run of its placement.
 	// Fields: Message with the name of that run.
@@ -99,7 +100,7 @@ const (
 	CommandRefused EventType = "CommandRefused"
 )
 
-// Events about stages. Each has Placement, Run and Stage.
+// Events about stages. Each has the fields Placement, Run and Stage.
 const (
 	// StageStarted: the gates before the stage are passed.
 	// Fields: Count of the clusters of the stage.
@@ -112,8 +113,8 @@ const (
 	StageCompleted EventType = "StageCompleted"
 )
 
-// Events about gates. Each has Placement, Run and Stage, and Group if the gate is of a group. The
-// Digest of an approval's event is the digest of the plan of the request.
+// Events about gates. Each has the fields Placement, Run and Stage, and Group if the gate belongs to
+// a group. The Digest of an event about an approval is the digest of the run's plan.
 const (
 	// WaitStarted: the run reached a TimedWait or a ScheduledStart.
 	// Fields: Until, Message "scheduled start" for a ScheduledStart.
@@ -124,12 +125,11 @@ const (
 	// ApprovalRequested: the run waits for an approval.
 	// Fields: Request, Attempt, Digest, Until the request expires, if it does.
 	ApprovalRequested EventType = "ApprovalRequested"
-	// ApprovalGiven: an identity approved, and the gate needs more approvals or has got them with
-	// this one.
+	// ApprovalGiven: an identity approved. The gate may need more approvals.
 	// Fields: Request, Attempt, Digest, By, Message with the beginning of the comment.
 	ApprovalGiven EventType = "ApprovalGiven"
-	// ApprovalEarly: an identity approved for a point in time while other approvals are missing. It
-	// is asked again, last.
+	// ApprovalEarly: an authority gave an approval with PointInTime while other approvals are
+	// missing. The engine asks it again, after the others.
 	// Fields: Request, Attempt, Digest, By, Message with the beginning of the comment.
 	ApprovalEarly EventType = "ApprovalEarly"
 	// ApprovalAccepted: the approvals of the gate are complete.
@@ -144,8 +144,8 @@ const (
 	ApprovalExpired EventType = "ApprovalExpired"
 )
 
-// Events about checks. Each has Placement, Run and Stage, Group if the check is of a group, and
-// Cluster if it is of a cluster.
+// Events about checks. Each has the fields Placement, Run and Stage, Group if the check belongs to a
+// group, and Cluster if it measures a cluster.
 const (
 	// CheckMeasured: the result of a measurement differs from the one before.
 	// Fields: Check, Result of the measurement, Value, the resolved Query, Count of the
@@ -157,7 +157,7 @@ const (
 	CheckEnded EventType = "CheckEnded"
 )
 
-// Events about clusters. Each has Placement, Run, Stage, Group and Cluster.
+// Events about clusters. Each has the fields Placement, Run, Stage, Group and Cluster.
 const (
 	// ClusterStarted: an attempt began that is not a retry. A new try to reach a Pending cluster is
 	// not a start.

@@ -12,9 +12,13 @@ const eventsIntro = `# Events
 
 <!-- Written by make generate from stages/event.go and hub/internal/api/events.go: change the comments there. -->
 
-The engine records events in the journals of runs and placements. ` + "`slipway history`" + ` and ` + "`slipway watch`" + ` show them,
-` + "`RunHandle.Follow`" + ` of package fleet yields them, and the API over HTTP streams them as JSON. A hub also writes Kubernetes
-Events on the object of the run: the column *On a hub* has their type, and their reason is the type of the event.
+This page is the reference for reading the history of a rollout and for alerts. The engine records events in the journals of runs
+and placements. ` + "`slipway history`" + ` and ` + "`slipway watch`" + ` show them, ` + "`RunHandle.Follow`" + ` of package fleet yields them, and the
+API over HTTP streams them as JSON.
+
+A hub also writes Kubernetes Events. For some events of a run it writes an Event on the object of the run, with the type of the
+event as the reason; the column *On a hub* shows whether the Event is Normal or Warning. The last section lists the other Events of
+a hub.
 
 The message of an event is for people and may change. Every other field is for programs.
 
@@ -50,7 +54,10 @@ func (s *source) eventsPage() (string, error) {
 	if err := writeFields(&b, file); err != nil {
 		return "", err
 	}
-	return b.String(), s.writeReasons(&b)
+	if err := s.writeReasons(&b); err != nil {
+		return "", err
+	}
+	return b.String(), nil
 }
 
 // titled divides the comment of a block into a title and the rest. The comment begins with "Events
@@ -187,8 +194,8 @@ func (s *source) writeReasons(b *strings.Builder) error {
 	if err != nil {
 		return err
 	}
-	b.WriteString("\n## Kubernetes Events of a hub\n\nA hub writes these beside the events of runs. The reporting component is `slipway-hub`. Kubernetes may drop or\n" +
-		"aggregate Events, and deletes them after an hour by default, so the status of an object is the place for programs.\n")
+	b.WriteString("\n## Kubernetes Events of a hub\n\nA hub writes these in addition to the events of runs. The reporting component is `slipway-hub`. Kubernetes may drop or\n" +
+		"aggregate Events, and deletes them after an hour by default. So programs should read the status of an object instead.\n")
 	for _, group := range reasons {
 		title, _ := titled(group.text)
 		fmt.Fprintf(b, "\n### %s\n\n| Reason | Type | Object | Meaning |\n|---|---|---|---|\n", title)

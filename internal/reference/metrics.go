@@ -23,13 +23,13 @@ All metrics are Prometheus metrics. A histogram has the series NAME_bucket, NAME
 var metricPackages = []struct{ dir, title, text string }{
 	{
 		"fleet/metrics", "Engines",
-		"A program that embeds the engine registers them: see [package metrics](../fleet/metrics/metrics.go). The metrics of runs and leases\n" +
-			"are read from the store at each scrape, and are the same from every engine. The metrics of queues are of one engine; the label\n" +
-			"`queue` is `runs`, `placements` or `checks`. A store that cannot be read fails the scrape.",
+		"A program that embeds the engine registers these metrics: see [package metrics](../fleet/metrics/metrics.go). The metrics of runs and\n" +
+			"leases are read from the store at each scrape, so every engine of a store returns the same values. The metrics of queues are about\n" +
+			"one engine; the label `queue` is `runs`, `placements` or `checks`. If the store cannot be read, the scrape fails.",
 	},
 	{
 		"hub/internal/metrics", "Hubs",
-		"`slipway hub` serves them at `/metrics` of the address of its flag `--listen`; a program that embeds the hub sets `hub.Config.Registry`.\n" +
+		"`slipway hub` serves these metrics under `/metrics` at the address of `--listen`. A program that embeds the hub sets `hub.Config.Registry`.\n" +
 			"The label `kind` is the kind of the reconciled object, for example `run`, `placement` or `override`. The number of series does\n" +
 			"not grow with the runs and the clusters.",
 	},

@@ -36,6 +36,31 @@ func TestThePagesAreCurrent(t *testing.T) {
 	}
 }
 
+// The page of events has a row for each reason of a Kubernetes Event that a hub writes.
+func TestThePageOfEventsHasTheEventsOfAHub(t *testing.T) {
+	s := newSource()
+	file, err := s.parse("hub/internal/api/events.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	groups, err := blocks(file, "EventReason", typeNotes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := s.eventsPage()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, ofHub, _ := strings.Cut(page, "\n## Kubernetes Events of a hub\n")
+	for _, group := range groups {
+		for _, c := range group.constants {
+			if !strings.Contains(ofHub, " | "+strings.Trim(c.text, ".")) {
+				t.Errorf("the page has no row for %s", c.name)
+			}
+		}
+	}
+}
+
 // eachFile calls see for each Go file below the directories that is not a test.
 func eachFile(t *testing.T, see func(file *ast.File), dirs ...string) {
 	t.Helper()

@@ -11,12 +11,11 @@ const (
 	// Normal on: ClusterResourcePlacement, ResourcePlacement, ClusterResourceOverride,
 	// ResourceOverride.
 	EventSnapshotTaken EventReason = "SnapshotTaken"
-	// EventSnapshotMarked: the label of a snapshot was read, and the snapshot is irreversible, or
-	// is no longer.
+	// EventSnapshotMarked: the hub read the label slipway.dev/irreversible of a snapshot, and has set
+	// or removed the mark.
 	// Normal on: ClusterResourcePlacement, ResourcePlacement.
 	EventSnapshotMarked EventReason = "SnapshotMarked"
-	// EventInvalidLabel: the label of a snapshot that marks it as irreversible is neither true nor
-	// false.
+	// EventInvalidLabel: the label slipway.dev/irreversible of a snapshot is neither true nor false.
 	// Warning on: ClusterResourcePlacement, ResourcePlacement.
 	EventInvalidLabel EventReason = "InvalidLabel"
 	// EventInvalidSelectors: the engine refuses the placement, for example because its selectors
@@ -27,8 +26,8 @@ const (
 	// object of an envelope, and Normal for an object that is never placed.
 	// Normal or Warning on: ClusterResourcePlacement, ResourcePlacement.
 	EventLeftOut EventReason = "LeftOut"
-	// EventNotReportedBack: the placement asks for the status of its objects to be copied back, and
-	// the status of an object, or of all, cannot be copied.
+	// EventNotReportedBack: the placement has a reportBackStrategy, and the status of some or all of
+	// its objects cannot be copied back.
 	// Warning on: ClusterResourcePlacement, ResourcePlacement.
 	EventNotReportedBack EventReason = "StatusNotReportedBack"
 	// EventDeleted: the placement is deleted, and its objects are removed from all clusters.
@@ -89,8 +88,8 @@ const (
 	// EventRollbackRefused: the run is not rolled back.
 	// Warning on: ClusterStagedUpdateRun, StagedUpdateRun.
 	EventRollbackRefused EventReason = ReasonRollbackRefused
-	// EventRequestNameTaken: the approval request of another run has the name of a request of this
-	// run.
+	// EventRequestNameTaken: a request of this run cannot be created, because the approval request of
+	// another run has the same name.
 	// Warning on: ClusterStagedUpdateRun, StagedUpdateRun.
 	EventRequestNameTaken EventReason = "RequestNameTaken"
 	// EventUnvouched: no answer to an approval request of the run counts, because the hub's
