@@ -44,9 +44,9 @@ such documents, the clusters are those that topologies name. A Deployment become
 tag "broken".
 
 The command prints a line for each event of a run. It ends when every workflow has ended or waits for a person. The exit code
-is 4 if a workflow is suspended or failed, otherwise 1 if a workflow cannot begin. A suspended step with a timeout resumes by
-itself when the timeout is over. With --store, the command keeps everything in that file, and continues if it is called again,
-also after a kill; another publishVersion begins a new workflow.`,
+is 4 if a workflow is suspended or failed, otherwise 1 if a workflow cannot begin. A suspend step with a duration resumes by
+itself. A suspend step with a timeout fails if no person resumes it in time. With --store, the command keeps everything in that
+file, and continues if it is called again, also after a kill; another publishVersion begins a new workflow.`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: p.run,
 	}
