@@ -98,19 +98,13 @@ type Config struct {
 
 // Hub serves the Fleet API. Make a Hub with [New] and call [Hub.Run].
 type Hub struct {
-	cfg    Config
-	client dynamic.Interface
-	meta   metadata.Interface
-	kube   kubernetes.Interface
-	// leases is the client of the leader election. It has no rate limit.
-	leases coordination.CoordinationV1Interface
+	cfg Config
+	clients
 	store  backend.Store
 	source *source.Source
 	engine *fleet.Engine
 	meters *metrics.Meters
 	log    *slog.Logger
-	// web reaches the hub cluster.
-	web *http.Client
 
 	// leading and ready are read by the health handlers.
 	leading, ready atomic.Bool
@@ -119,6 +113,17 @@ type Hub struct {
 	statuses atomic.Pointer[reportback.Reconciler]
 	// ends are the store, inventory and source that the hub made and must close.
 	ends []io.Closer
+}
+
+// clients are the clients of the hub cluster.
+type clients struct {
+	// web is the client that the others use.
+	web    *http.Client
+	client dynamic.Interface
+	meta   metadata.Interface
+	kube   kubernetes.Interface
+	// leases is the client of the leader election. It has no rate limit.
+	leases coordination.CoordinationV1Interface
 }
 
 // New returns a hub. It sends no request to the API server.
@@ -231,28 +236,30 @@ func (h *Hub) connect() error {
 	if config.QPS == 0 && config.RateLimiter == nil {
 		config.QPS, config.Burst = requestsPerSecond, 2*requestsPerSecond
 	}
-	var err error
-	if h.web, err = kubehttp.ClientFor(config); err != nil {
+	if err := h.clients.connect(config); err != nil {
 		return fmt.Errorf("hub: Config.Rest: %w", err)
 	}
-	if h.client, err = dynamic.NewForConfigAndClient(config, h.web); err != nil {
-		return fmt.Errorf("hub: Config.Rest: %w", err)
+	return h.connectSeams(config)
+}
+
+func (c *clients) connect(config *rest.Config) (err error) {
+	if c.web, err = kubehttp.ClientFor(config); err != nil {
+		return err
 	}
-	if h.meta, err = kubehttp.Metadata(config, h.web); err != nil {
-		return fmt.Errorf("hub: Config.Rest: %w", err)
+	if c.client, err = dynamic.NewForConfigAndClient(config, c.web); err != nil {
+		return err
 	}
-	if h.kube, err = kubernetes.NewForConfigAndClient(config, h.web); err != nil {
-		return fmt.Errorf("hub: Config.Rest: %w", err)
+	if c.meta, err = kubehttp.Metadata(config, c.web); err != nil {
+		return err
+	}
+	if c.kube, err = kubernetes.NewForConfigAndClient(config, c.web); err != nil {
+		return err
 	}
 	// Other requests must not delay a renewal, because a leader that cannot renew its lease stops.
 	unlimited := rest.CopyConfig(config)
 	unlimited.QPS, unlimited.RateLimiter = -1, nil
-	leases, err := coordination.NewForConfigAndClient(unlimited, h.web)
-	if err != nil {
-		return fmt.Errorf("hub: Config.Rest: %w", err)
-	}
-	h.leases = leases
-	return h.connectSeams(config)
+	c.leases, err = coordination.NewForConfigAndClient(unlimited, c.web)
+	return err
 }
 
 // requestsPerSecond is the rate limit for requests to the hub cluster; client-go's default of 5

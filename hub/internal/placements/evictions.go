@@ -32,12 +32,12 @@ func EvictionRun(uid string) string { return evictionPrefix + uid }
 // evictedSince reports whether the placement has an eviction run that is newer than the given run,
 // and whether one of these eviction runs has not ended. names are the runs of the placement, oldest
 // first.
-func (r *Reconciler) evictedSince(ctx context.Context, names []string, run string) (evicted, goesOn bool, err error) {
+func evictedSince(ctx context.Context, engine *fleet.Engine, names []string, run string) (evicted, goesOn bool, err error) {
 	for _, run := range names[slices.Index(names, run)+1:] {
 		if !strings.HasPrefix(run, evictionPrefix) {
 			continue
 		}
-		st, err := r.Engine.Run(run).Status(ctx)
+		st, err := engine.Run(run).Status(ctx)
 		switch {
 		case errors.Is(err, backend.ErrNotFound):
 		case err != nil:
@@ -107,14 +107,14 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 	if facts.Placement.Drift, err = driftIn(r.Engine)(ctx, name); err != nil {
 		return nil, err
 	}
-	return facts, r.addRuns(ctx, view, facts)
+	return facts, addRuns(ctx, r.Engine, view, facts)
 }
 
 // addRuns adds the effects of the unended runs of a view to the facts. It also counts a run that
 // has ended since the view was read, because the bindings in the view are older than its end.
-func (r *Reconciler) addRuns(ctx context.Context, view *fleet.PlacementView, facts *status.EvictionFacts) error {
+func addRuns(ctx context.Context, engine *fleet.Engine, view *fleet.PlacementView, facts *status.EvictionFacts) error {
 	for _, name := range view.Unended() {
-		st, err := r.Engine.Run(name).Status(ctx)
+		st, err := engine.Run(name).Status(ctx)
 		if errors.Is(err, backend.ErrNotFound) {
 			return fmt.Errorf("run %s was deleted since the placement was read: %w", name, backend.ErrConflict)
 		}
@@ -140,7 +140,7 @@ func (r *Reconciler) showBindings(ctx context.Context, k api.Key, picked []strin
 	if r.NoBindings || k.Namespace != "" {
 		return nil
 	}
-	going, err := r.evicting(ctx, k)
+	going, err := r.unbound.evicting(ctx, r.Engine, k)
 	if err != nil {
 		return err
 	}
@@ -177,14 +177,40 @@ func (u *unbound) drop(k api.Key) {
 	delete(u.runs, k)
 }
 
+// add records that a run evicts a cluster from a placement.
+func (u *unbound) add(k api.Key, cluster, run string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.runs == nil {
+		u.runs = map[api.Key]map[string]string{}
+	}
+	if u.runs[k] == nil {
+		u.runs[k] = map[string]string{}
+	}
+	u.runs[k][cluster] = run
+}
+
+// end forgets the eviction of a cluster, unless another run evicts it now.
+func (u *unbound) end(k api.Key, cluster, run string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.runs[k][cluster] == run {
+		delete(u.runs[k], cluster)
+	}
+}
+
+// of returns the run that evicts each cluster of a placement.
+func (u *unbound) of(k api.Key) map[string]string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return maps.Clone(u.runs[k])
+}
+
 // evicting returns the clusters of a placement whose bindings were deleted for an eviction that is
 // still running. It forgets evictions that have ended.
-func (r *Reconciler) evicting(ctx context.Context, k api.Key) (out []string, err error) {
-	r.unbound.mu.Lock()
-	runs := maps.Clone(r.unbound.runs[k])
-	r.unbound.mu.Unlock()
-	for cluster, run := range runs {
-		st, err := r.Engine.Run(run).Status(ctx)
+func (u *unbound) evicting(ctx context.Context, engine *fleet.Engine, k api.Key) (out []string, err error) {
+	for cluster, run := range u.of(k) {
+		st, err := engine.Run(run).Status(ctx)
 		switch {
 		case err == nil && !st.Run.IsEnded():
 			out = append(out, cluster)
@@ -192,11 +218,7 @@ func (r *Reconciler) evicting(ctx context.Context, k api.Key) (out []string, err
 		case err != nil && !errors.Is(err, backend.ErrNotFound):
 			return nil, err
 		}
-		r.unbound.mu.Lock()
-		if r.unbound.runs[k][cluster] == run {
-			delete(r.unbound.runs[k], cluster)
-		}
-		r.unbound.mu.Unlock()
+		u.end(k, cluster, run)
 	}
 	return out, nil
 }
@@ -208,15 +230,7 @@ func (r *Reconciler) Unbind(ctx context.Context, k api.Key, cluster, run string)
 	if r.NoBindings {
 		return nil
 	}
-	r.unbound.mu.Lock()
-	if r.unbound.runs == nil {
-		r.unbound.runs = map[api.Key]map[string]string{}
-	}
-	if r.unbound.runs[k] == nil {
-		r.unbound.runs[k] = map[string]string{}
-	}
-	r.unbound.runs[k][cluster] = run
-	r.unbound.mu.Unlock()
+	r.unbound.add(k, cluster, run)
 	if before, ok := r.bindings.Load(k); ok {
 		r.bindings.Store(k, slices.DeleteFunc(slices.Clone(before.([]status.Binding)), func(b status.Binding) bool { return b.Cluster == cluster }))
 		r.Queues.Bindings.AddPaced(k, bindingsPace)

@@ -16,7 +16,7 @@ import (
 // markSnapshots passes the irreversible labels of snapshot objects to the engine, and returns the
 // indexes of the objects that are marked afterwards. If an object shows several snapshots, the
 // first one is marked: a rollback past the object is a rollback past its first snapshot.
-func (r *Reconciler) markSnapshots(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, view *fleet.PlacementView) (marked []int, err error) {
+func (p *projection) markSnapshots(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, view *fleet.PlacementView) (marked []int, err error) {
 	name := kubefleet.EngineName(k.Namespace, k.Name)
 	before := view.Irreversible()
 	for _, snap := range shownSnapshots(view) {
@@ -28,7 +28,7 @@ func (r *Reconciler) markSnapshots(ctx context.Context, k api.Key, obj *unstruct
 		}
 		now := len(those) > 0
 		if master := have[status.MasterName(k.Name, snap.ObjectsIndex())]; snap.isShownBy(master, obj) {
-			if now, err = r.markSnapshot(ctx, name, obj, &snap, those, master); err != nil {
+			if now, err = p.markSnapshot(ctx, name, obj, &snap, those, master); err != nil {
 				return nil, err
 			}
 		}
@@ -42,7 +42,7 @@ func (r *Reconciler) markSnapshots(ctx context.Context, k api.Key, obj *unstruct
 // markSnapshot carries out the label of the object that shows the snapshots of snap, and reports
 // whether one of them is marked afterwards. The parameter those has the indexes that are marked
 // now.
-func (r *Reconciler) markSnapshot(
+func (p *projection) markSnapshot(
 	ctx context.Context, name string, obj *unstructured.Unstructured, snap *shownSnapshot, those []int, master *metav1.PartialObjectMetadata,
 ) (marked bool, err error) {
 	label := master.Labels[api.LabelIrreversible]
@@ -52,17 +52,17 @@ func (r *Reconciler) markSnapshot(
 		those = []int{snap.all[0].Index}
 	case markTaken:
 	case markWrong:
-		r.Recorder.Warning(obj, api.EventInvalidLabel, "label %s of %s is %q: it must be true or false, and changes nothing", api.LabelIrreversible, master.Name, label)
+		p.Recorder.Warning(obj, api.EventInvalidLabel, "label %s of %s is %q: it must be true or false, and changes nothing", api.LabelIrreversible, master.Name, label)
 		return len(those) > 0, nil
 	default:
 		return len(those) > 0, nil
 	}
 	for _, index := range those {
-		if err := r.Engine.Placement(name).SetIrreversible(ctx, index, asked == markSet, markedBy(master)); err != nil {
+		if err := p.engine.Placement(name).SetIrreversible(ctx, index, asked == markSet, markedBy(master)); err != nil {
 			return false, err
 		}
 	}
-	r.Recorder.Normal(obj, api.EventSnapshotMarked, "snapshot %d: %s is %s", snap.ObjectsIndex(), api.LabelIrreversible, label)
+	p.Recorder.Normal(obj, api.EventSnapshotMarked, "snapshot %d: %s is %s", snap.ObjectsIndex(), api.LabelIrreversible, label)
 	return asked == markSet, nil
 }
 

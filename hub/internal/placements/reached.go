@@ -12,21 +12,19 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// reached tells which clusters placements of namespaces have reached or left.
+// reached remembers the clusters that placements of namespaces have reached.
 type reached struct {
-	// tell is called with each such cluster; it may be nil.
-	tell func(cluster string)
 	// began is the time when the reconciler was created.
 	began time.Time
 	// proven holds the clusters on which placements were last proven to be, by key.
 	proven sync.Map
 }
 
-// update tells each cluster that the placement has reached or left since the last call, if the
-// placement selects namespaces.
-func (r *reached) update(k api.Key, obj *unstructured.Unstructured, p *fleet.Placement, have map[string]fleet.PlacedCluster) {
+// update calls tell, which may be nil, with each cluster that the placement has reached or left
+// since the last call, if the placement selects namespaces.
+func (r *reached) update(tell func(cluster string), k api.Key, obj *unstructured.Unstructured, p *fleet.Placement, have map[string]fleet.PlacedCluster) {
 	selects := func(s snapshot.Selector) bool { return s.Group == "" && s.Kind == "Namespace" }
-	if r.tell == nil || !slices.ContainsFunc(p.Selectors, selects) {
+	if tell == nil || !slices.ContainsFunc(p.Selectors, selects) {
 		return
 	}
 	now := map[string]bool{}
@@ -43,19 +41,19 @@ func (r *reached) update(k api.Key, obj *unstructured.Unstructured, p *fleet.Pla
 	for _, clusters := range []map[string]bool{now, had} {
 		for name := range clusters {
 			if now[name] != had[name] {
-				r.tell(name)
+				tell(name)
 			}
 		}
 	}
 }
 
-// drop tells each cluster that last had a deleted placement.
-func (r *reached) drop(k api.Key) {
+// drop calls tell with each cluster that last had a deleted placement.
+func (r *reached) drop(tell func(cluster string), k api.Key) {
 	had, known := r.proven.LoadAndDelete(k)
 	if !known {
 		return
 	}
 	for name := range had.(map[string]bool) {
-		r.tell(name)
+		tell(name)
 	}
 }

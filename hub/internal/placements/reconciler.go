@@ -86,12 +86,8 @@ type Reconciler struct {
 	// receives, by key.
 	unplaced sync.Map
 	// ended holds the UIDs of the placements whose deletions have ended and were recorded, by key.
-	ended sync.Map
-	// began is the time when the reconciler was created.
-	began time.Time
-	// proven holds the clusters on which placements were last proven to be, by key. It exists only
-	// for [Reconciler].Reached.
-	proven sync.Map
+	ended   sync.Map
+	reached reached
 }
 
 type placementDocument struct {
@@ -106,7 +102,7 @@ func readPlacement(obj *unstructured.Unstructured) (out placementDocument, err e
 
 // New initializes r and returns it.
 func New(r *Reconciler) *Reconciler {
-	r.selected, r.began = newSelections(r), time.Now()
+	r.selected, r.reached.began = newSelections(r), time.Now()
 	return r
 }
 
@@ -125,7 +121,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	case obj == nil:
 		r.forget(k)
 		r.ended.Delete(k)
-		r.tellGone(k)
+		r.reached.drop(r.Reached, k)
 		return 0, nil
 	case obj.GetDeletionTimestamp() != nil:
 		r.forget(k)
@@ -298,10 +294,11 @@ func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Uns
 	if errors.Is(problem, backend.ErrConflict) && r.Queues.Placements.Failures(k) < patience {
 		return 0, problem // it is retried at once, so the status need not mention it
 	}
-	if err := r.projectSnapshots(ctx, k, obj, view); err != nil {
+	shown := &projection{r.Client, r.Engine}
+	if err := shown.snapshots(ctx, k, obj, view); err != nil {
 		return 0, errors.Join(problem, err)
 	}
-	if err := r.projectPolicy(ctx, k, obj, &decision); err != nil {
+	if err := shown.policy(ctx, k, obj, &decision); err != nil {
 		return 0, errors.Join(problem, err)
 	}
 	if err := r.writePlacement(ctx, k, obj, served{p, rollout, &decision, view, problem}); err != nil {

@@ -35,7 +35,7 @@ func (r *Reconciler) startRollingUpdate(
 	names := view.RunNames()
 	number := lastRolling(names)
 	r.rolling.Store(rollingName(p.Name, number), k)
-	evicted, goesOn, err := r.evictedSince(ctx, names, rollingName(p.Name, number))
+	evicted, goesOn, err := evictedSince(ctx, r.Engine, names, rollingName(p.Name, number))
 	if err != nil || goesOn {
 		return false, err
 	}

@@ -19,14 +19,20 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// projectSnapshots creates the objects of each snapshot that the engine keeps, and deletes the
+// projection writes the objects that show the snapshots and the decision of a placement.
+type projection struct {
+	*objects.Client
+	engine *fleet.Engine
+}
+
+// snapshots creates the objects of each snapshot that the engine keeps, and deletes the
 // objects of all other snapshots. The parts of a snapshot are created before its master. The newest
 // snapshot is written first, so that its object exists before the former one stops being the
 // latest.
-func (r *Reconciler) projectSnapshots(ctx context.Context, k api.Key, obj *unstructured.Unstructured, view *fleet.PlacementView) error {
+func (p *projection) snapshots(ctx context.Context, k api.Key, obj *unstructured.Unstructured, view *fleet.PlacementView) error {
 	gvr := api.ScopeOf(k).GVR(api.SnapshotKind)
-	have := r.Mirrored(gvr, k)
-	marked, err := r.markSnapshots(ctx, k, obj, have, view)
+	have := p.Mirrored(gvr, k)
+	marked, err := p.markSnapshots(ctx, k, obj, have, view)
 	if err != nil {
 		return err
 	}
@@ -35,7 +41,7 @@ func (r *Reconciler) projectSnapshots(ctx context.Context, k api.Key, obj *unstr
 	for i, snap := range slices.Backward(all) {
 		snap.latest, snap.irreversible = i == len(all)-1, slices.Contains(marked, snap.ObjectsIndex())
 		kept[strconv.Itoa(snap.ObjectsIndex())] = true
-		if err := r.projectSnapshot(ctx, k, obj, have, snap); err != nil {
+		if err := p.snapshot(ctx, k, obj, have, snap); err != nil {
 			return err
 		}
 	}
@@ -43,7 +49,7 @@ func (r *Reconciler) projectSnapshots(ctx context.Context, k api.Key, obj *unstr
 		if kept[m.Labels[api.LabelResourceIndex]] {
 			continue
 		}
-		if err := r.DeleteMirror(ctx, gvr, m); err != nil {
+		if err := p.DeleteMirror(ctx, gvr, m); err != nil {
 			return err
 		}
 	}
@@ -74,17 +80,17 @@ func shownSnapshots(view *fleet.PlacementView) (out []shownSnapshot) {
 	return out
 }
 
-// projectSnapshot creates the objects of one snapshot unless they exist, and corrects their labels.
-func (r *Reconciler) projectSnapshot(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
+// snapshot creates the objects of one snapshot unless they exist, and corrects their labels.
+func (p *projection) snapshot(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
 	master := have[status.MasterName(k.Name, snap.ObjectsIndex())]
 	if !snap.isShownBy(master, obj) || !isWhole(have, k, snap.ObjectsIndex(), master) {
-		return r.makeSnapshot(ctx, k, obj, have, snap)
+		return p.makeSnapshot(ctx, k, obj, have, snap)
 	}
 	labels := snap.labelsMissing(master.Labels)
 	if len(labels) == 0 {
 		return nil
 	}
-	return r.PatchMetadata(ctx, api.ScopeOf(k).GVR(api.SnapshotKind), objects.Partial(master), map[string]any{"labels": labels})
+	return p.PatchMetadata(ctx, api.ScopeOf(k).GVR(api.SnapshotKind), objects.Partial(master), map[string]any{"labels": labels})
 }
 
 // labelsMissing returns the labels that must be set on the master of a snapshot. An existing
@@ -123,7 +129,7 @@ func isWhole(have map[string]*metav1.PartialObjectMetadata, k api.Key, index int
 }
 
 // makeSnapshot creates the objects of a snapshot, the master last.
-func (r *Reconciler) makeSnapshot(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
+func (p *projection) makeSnapshot(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
 	set, err := snap.view.Content(ctx, snap.Index)
 	if err != nil {
 		return err
@@ -137,30 +143,30 @@ func (r *Reconciler) makeSnapshot(ctx context.Context, k api.Key, obj *unstructu
 	gvr := api.ScopeOf(k).GVR(api.SnapshotKind)
 	for _, o := range slices.Backward(shown) {
 		if before := have[o.GetName()]; before != nil {
-			if err := r.DeleteMirror(ctx, gvr, before); err != nil {
+			if err := p.DeleteMirror(ctx, gvr, before); err != nil {
 				return err
 			}
 		}
-		_, err := r.Dynamic.Resource(gvr).Namespace(k.Namespace).Create(ctx, o, metav1.CreateOptions{FieldManager: api.Manager})
+		_, err := p.Dynamic.Resource(gvr).Namespace(k.Namespace).Create(ctx, o, metav1.CreateOptions{FieldManager: api.Manager})
 		if err != nil {
 			return objects.Settled(err)
 		}
 	}
-	r.Recorder.Normal(obj, api.EventSnapshotTaken, "snapshot %d of %d objects: %s", snap.ObjectsIndex(), snap.Objects, shown[0].GetName())
+	p.Recorder.Normal(obj, api.EventSnapshotTaken, "snapshot %d of %d objects: %s", snap.ObjectsIndex(), snap.Objects, shown[0].GetName())
 	return nil
 }
 
-// projectPolicy writes the object of the latest decision. The objects of earlier policies stay, but
+// policy writes the object of the latest decision. The objects of earlier policies stay, but
 // cease to be the latest.
-func (r *Reconciler) projectPolicy(ctx context.Context, k api.Key, obj *unstructured.Unstructured, d *status.Selection) error {
+func (p *projection) policy(ctx context.Context, k api.Key, obj *unstructured.Unstructured, d *status.Selection) error {
 	if d.Digest == "" {
 		return nil
 	}
 	gvr := api.ScopeOf(k).GVR(api.PolicyKind)
-	have := r.Mirrored(gvr, k)
+	have := p.Mirrored(gvr, k)
 	now := have[status.PolicyName(k.Name, d.Index)]
 	if now != nil && objects.IsOwnedBy(now, obj) && now.Annotations[annotationDecision] == d.ShownDigest() {
-		return r.demote(ctx, gvr, have, now.Name)
+		return p.demote(ctx, gvr, have, now.Name)
 	}
 	policy, _, _ := unstructured.NestedMap(obj.Object, "spec", "policy")
 	want, err := status.PolicySnapshot(&status.PolicyFacts{
@@ -170,10 +176,10 @@ func (r *Reconciler) projectPolicy(ctx context.Context, k api.Key, obj *unstruct
 	if err != nil {
 		return err
 	}
-	if err := r.writePolicy(ctx, k, want, now, d.ShownDigest()); err != nil {
+	if err := p.writePolicy(ctx, k, want, now, d.ShownDigest()); err != nil {
 		return err
 	}
-	return r.demote(ctx, gvr, have, want.GetName())
+	return p.demote(ctx, gvr, have, want.GetName())
 }
 
 // annotationDecision holds the digest of the decision that a policy snapshot shows. It is written
@@ -181,8 +187,8 @@ func (r *Reconciler) projectPolicy(ctx context.Context, k api.Key, obj *unstruct
 const annotationDecision = "slipway.dev/decision"
 
 // writePolicy writes a policy snapshot and its status.
-func (r *Reconciler) writePolicy(ctx context.Context, k api.Key, want *unstructured.Unstructured, now *metav1.PartialObjectMetadata, decision string) error {
-	resource := r.Dynamic.Resource(api.ScopeOf(k).GVR(api.PolicyKind)).Namespace(k.Namespace)
+func (p *projection) writePolicy(ctx context.Context, k api.Key, want *unstructured.Unstructured, now *metav1.PartialObjectMetadata, decision string) error {
+	resource := p.Dynamic.Resource(api.ScopeOf(k).GVR(api.PolicyKind)).Namespace(k.Namespace)
 	st := want.Object["status"]
 	var err error
 	if now == nil {
@@ -199,16 +205,16 @@ func (r *Reconciler) writePolicy(ctx context.Context, k api.Key, want *unstructu
 	if want, err = resource.UpdateStatus(ctx, want, metav1.UpdateOptions{FieldManager: api.Manager}); err != nil {
 		return objects.Settled(err)
 	}
-	return r.PatchMetadata(ctx, api.ScopeOf(k).GVR(api.PolicyKind), want, map[string]any{"annotations": map[string]any{annotationDecision: decision}})
+	return p.PatchMetadata(ctx, api.ScopeOf(k).GVR(api.PolicyKind), want, map[string]any{"annotations": map[string]any{annotationDecision: decision}})
 }
 
 // demote sets the latest label to false on all objects except the one named latest.
-func (r *Reconciler) demote(ctx context.Context, gvr schema.GroupVersionResource, have map[string]*metav1.PartialObjectMetadata, latest string) error {
+func (p *projection) demote(ctx context.Context, gvr schema.GroupVersionResource, have map[string]*metav1.PartialObjectMetadata, latest string) error {
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if name == latest || have[name].Labels[api.LabelLatest] != "true" {
 			continue
 		}
-		if err := r.PatchMetadata(ctx, gvr, objects.Partial(have[name]), map[string]any{"labels": map[string]any{api.LabelLatest: "false"}}); err != nil {
+		if err := p.PatchMetadata(ctx, gvr, objects.Partial(have[name]), map[string]any{"labels": map[string]any{api.LabelLatest: "false"}}); err != nil {
 			return err
 		}
 	}

@@ -60,7 +60,7 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 	if err := r.showBindings(ctx, k, d.Clusters, have); err != nil {
 		return err
 	}
-	r.tellReached(k, obj, &p, have)
+	r.reached.update(r.Reached, k, obj, &p, have)
 	if facts.Picked, err = r.picked(ctx, p.Name, have, &d.Selection); err != nil {
 		return err
 	}
@@ -94,44 +94,6 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		return err // a retry does not help; the status leaves these resources out
 	}
 	return errors.Join(err, unread)
-}
-
-// tellReached calls Reached with each cluster that the placement has reached or left since the last
-// call, if the placement selects namespaces.
-func (r *Reconciler) tellReached(k api.Key, obj *unstructured.Unstructured, p *fleet.Placement, have map[string]fleet.PlacedCluster) {
-	selects := func(s snapshot.Selector) bool { return s.Group == "" && s.Kind == "Namespace" }
-	if r.Reached == nil || !slices.ContainsFunc(p.Selectors, selects) {
-		return
-	}
-	now := map[string]bool{}
-	for name, c := range have {
-		if c.Index >= 0 {
-			now[name] = true
-		}
-	}
-	before, known := r.proven.Swap(k, now)
-	if !known && obj.GetCreationTimestamp().Time.Before(r.began) {
-		return // at its start, a hub asks all members anyway
-	}
-	had, _ := before.(map[string]bool)
-	for _, clusters := range []map[string]bool{now, had} {
-		for name := range clusters {
-			if now[name] != had[name] {
-				r.Reached(name)
-			}
-		}
-	}
-}
-
-// tellGone calls Reached with each cluster that last had a deleted placement.
-func (r *Reconciler) tellGone(k api.Key) {
-	had, known := r.proven.LoadAndDelete(k)
-	if !known {
-		return
-	}
-	for name := range had.(map[string]bool) {
-		r.Reached(name)
-	}
 }
 
 // items returns the items of a snapshot. It caches the items of the last keptSnapshots snapshots,
