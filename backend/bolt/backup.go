@@ -85,7 +85,7 @@ func (s *Store) synced(ctx context.Context) (*backup, error) {
 func (s *Store) discard(r *request, b **backup) {
 	select {
 	case <-r.done:
-	case <-s.done:
+	case <-s.committer.done:
 	}
 	select {
 	case <-r.done:
@@ -158,7 +158,7 @@ func (s *Store) compact(ctx context.Context) error {
 	old := s.db
 	s.db = &database{DB: fresh}
 	s.old.Go(func() { _ = old.close() })
-	s.size.Store(fileSize(s.path))
+	s.counted.size.Store(fileSize(s.path))
 	if err := syncDirectory(s.path); err != nil {
 		s.failLocked(fmt.Errorf("%w: %w", ErrBroken, err))
 		return s.failed

@@ -24,16 +24,16 @@ const (
 
 // serve commits the queued requests until the store is closed.
 func (s *Store) serve() {
-	defer close(s.done)
+	defer close(s.committer.done)
 	for {
 		select {
-		case <-s.closing:
+		case <-s.committer.closing:
 			return
-		case r := <-s.requests:
+		case r := <-s.committer.requests:
 			batch := s.gather(r)
 			began := time.Now()
 			s.answer(batch)
-			s.lastBatch, s.lastTook = max(len(batch), s.lastBatch*7/8), time.Since(began)
+			s.committer.lastBatch, s.committer.lastTook = max(len(batch), s.committer.lastBatch*7/8), time.Since(began)
 		}
 	}
 }
@@ -42,18 +42,18 @@ func (s *Store) serve() {
 // arrive during the wait. A writer does not wait if the last batches had one request each.
 func (s *Store) gather(first *request) []*request {
 	batch, size := []*request{first}, first.size()
-	timer := time.NewTimer(min(s.lastTook/lingerShare, lingerMost))
+	timer := time.NewTimer(min(s.committer.lastTook/lingerShare, lingerMost))
 	defer timer.Stop()
 	for len(batch) < maxRequests && size < commitBytes {
 		var r *request
 		select {
-		case r = <-s.requests:
+		case r = <-s.committer.requests:
 		default:
-			if len(batch) >= s.lastBatch {
+			if len(batch) >= s.committer.lastBatch {
 				return batch
 			}
 			select {
-			case r = <-s.requests:
+			case r = <-s.committer.requests:
 			case <-timer.C:
 				return batch
 			}
@@ -176,10 +176,10 @@ func (s *Store) hold() {
 
 // count counts a commit: one sync for the pages, one for the meta page, and one if the file grew.
 func (s *Store) count() {
-	s.commits.Add(1)
-	s.syncs.Add(2)
-	if size := fileSize(s.path); size != s.size.Swap(size) {
-		s.syncs.Add(1)
+	s.counted.commits.Add(1)
+	s.counted.syncs.Add(2)
+	if size := fileSize(s.path); size != s.counted.size.Swap(size) {
+		s.counted.syncs.Add(1)
 	}
 }
 

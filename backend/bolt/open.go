@@ -38,12 +38,12 @@ func Open(path string, o Options) (*Store, error) {
 			return nil, failed("open", path, err)
 		}
 	}
-	s := &Store{path: path, options: o, requests: make(chan *request, maxRequests), closing: make(chan struct{}), done: make(chan struct{})}
+	s := &Store{path: path, options: o, committer: committer{requests: make(chan *request, maxRequests), closing: make(chan struct{}), done: make(chan struct{})}}
 	if err := s.open(); err != nil {
 		return nil, failed("open", path, err)
 	}
 	if o.ReadOnly {
-		close(s.done)
+		close(s.committer.done)
 	} else {
 		go s.serve()
 	}
@@ -84,7 +84,7 @@ func (s *Store) open() error {
 		return errors.Join(err, db.Close())
 	}
 	s.db, s.head = &database{DB: db}, h
-	s.size.Store(fileSize(s.path))
+	s.counted.size.Store(fileSize(s.path))
 	return nil
 }
 
@@ -208,8 +208,8 @@ func named(f *os.File, name string) error {
 // watches fail with [ErrClosed]. A second Close does nothing.
 func (s *Store) Close() error {
 	s.close.Do(func() {
-		close(s.closing)
-		<-s.done
+		close(s.committer.closing)
+		<-s.committer.done
 		db, gaveUp := s.shut()
 		if gaveUp {
 			go func() { _ = guarded(db.Close) }() // it may wait for ever

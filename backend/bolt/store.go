@@ -19,22 +19,14 @@ import (
 // be called concurrently. A revision is the number of the write among all writes of the store since
 // the file was made.
 type Store struct {
-	path     string
-	options  Options
-	requests chan *request
-	closing  chan struct{}
-	done     chan struct{} // closed when the committer has ended
-	feed     feed.Feed
-	close    sync.Once
-	closed   error
-	commits  atomic.Int64
-	syncs    atomic.Int64
-	size     atomic.Int64
-	slow     func() // called before and after each commit, by tests
-	// lastBatch and lastTook belong to the committer: how many requests its last commit answered,
-	// and how long that took.
-	lastBatch int
-	lastTook  time.Duration
+	path      string
+	options   Options
+	committer committer
+	counted   counters
+	feed      feed.Feed
+	close     sync.Once
+	closed    error
+	slow      func()         // called before and after each commit, by tests
 	old       sync.WaitGroup // files that a compaction replaced and readers still use
 
 	// mu is held for moments only. bbolt shows a commit to readers before it is synced, so readers
@@ -46,6 +38,20 @@ type Store struct {
 	failed error // the error of every call, once it is set
 	gaveUp bool  // bbolt panicked, and may still hold its locks
 }
+
+// committer has the channels of the goroutine that commits, and its own state.
+type committer struct {
+	requests chan *request
+	closing  chan struct{}
+	done     chan struct{} // closed when the goroutine has ended
+	// lastBatch is the number of requests that the last commit answered, and lastTook its duration.
+	// Only the goroutine uses them.
+	lastBatch int
+	lastTook  time.Duration
+}
+
+// counters are the numbers of [Stats] that need no lock.
+type counters struct{ commits, syncs, size atomic.Int64 }
 
 var (
 	_ backend.Watcher = (*Store)(nil)
@@ -66,7 +72,7 @@ type Stats struct {
 func (s *Store) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return Stats{Commits: s.commits.Load(), Syncs: s.syncs.Load(), Records: int64(s.head.records), FileBytes: s.size.Load()}
+	return Stats{Commits: s.counted.commits.Load(), Syncs: s.counted.syncs.Load(), Records: int64(s.head.records), FileBytes: s.counted.size.Load()}
 }
 
 // database is a bbolt database. bbolt's Close blocks new readers while it waits for running ones,

@@ -51,14 +51,14 @@ func (s *Store) ask(ctx context.Context, r *request) ([]backend.Revision, error)
 
 func (s *Store) enqueue(ctx context.Context, r *request) error {
 	select {
-	case <-s.closing:
+	case <-s.committer.closing:
 		return ErrClosed
 	default:
 	}
 	select {
-	case s.requests <- r:
+	case s.committer.requests <- r:
 		return nil
-	case <-s.done:
+	case <-s.committer.done:
 		return ErrClosed
 	case <-ctx.Done():
 		return ctx.Err()
@@ -109,7 +109,7 @@ func (r *request) wait(ctx context.Context, s *Store) ([]backend.Revision, error
 	select {
 	case <-r.done:
 		return r.made, r.err
-	case <-s.done:
+	case <-s.committer.done:
 		return r.answered(ErrClosed)
 	case <-ctx.Done():
 		r.left = r.taken.CompareAndSwap(false, true)
