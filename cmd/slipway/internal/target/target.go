@@ -22,7 +22,6 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/tools/clientcmd"
-
 	"k8s.io/client-go/util/workqueue"
 
 	"github.com/slipway-dev/slipway/approval"
