@@ -173,8 +173,8 @@ func TestOmissionsAreBounded(t *testing.T) {
 }
 
 // An omission names the objects and fields that no cluster makes by itself: an owned Job whose
-// owner is not a workload, the Secret of a token, and an injected certificate. The Job of a CronJob
-// is only counted.
+// owner is not a workload, the Secret of a token, and an injected certificate. None of them is
+// carried by [snapshot.CarryOwned]. The Job of a CronJob is only counted.
 func TestOmissionsNameWhatNoClusterMakes(t *testing.T) {
 	hook := parse(t, `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w, annotations: {cert-manager.io/inject-ca-from: n/c}}, webhooks: [{name: a, clientConfig: {caBundle: Zm9v}}, {name: b}]}`)
 	definition := parse(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: d, annotations: {cert-manager.io/inject-ca-from: n/c}}, spec: {conversion: {webhook: {clientConfig: {caBundle: Zm9v}}}}}`)
@@ -183,21 +183,21 @@ func TestOmissionsNameWhatNoClusterMakes(t *testing.T) {
 		controlled(object("batch/v1", "Job", "ns", "nightly-1"), "batch/v1", "CronJob", "u1"),
 		controlled(object("batch/v1", "Job", "ns", "step"), "example.com/v1", "Pipeline", "u2"),
 		owned(object("apps/v1", "ReplicaSet", "ns", "set")),
-		with(object("v1", "Secret", "ns", "token"), "kubernetes.io/service-account-token", "type"),
+		controlled(with(object("v1", "Secret", "ns", "token"), "kubernetes.io/service-account-token", "type"), "apps/v1", "Deployment", "u3"),
 	}
-	set, err := snapshot.Capture(t.Context(), hub, []snapshot.Selector{
+	set, err := snapshot.Rules{}.CaptureFrom(t.Context(), hub, []snapshot.Selector{
 		namespaces("ns"),
 		{Group: "admissionregistration.k8s.io", Version: "v1", Kind: "ValidatingWebhookConfiguration"},
 		{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-	})
+	}, snapshot.Rules{}, snapshot.CarryOwned)
 	told, expected := snapshot.OmissionsTold(set.Omitted)
-	const owned, bound = "a controller of the hub made it for another object, and the cluster's makes its own; carry Owned to place it", "a controller of the hub wrote it for the hub"
+	const bound = "a controller of the hub wrote it for the hub"
 	want := []string{
 		"1 Secret left out, ns/token: " + bound,
 		"webhooks[*].clientConfig.caBundle of ValidatingWebhookConfiguration.admissionregistration.k8s.io w is not carried: " + bound,
 		"spec.conversion.webhook.clientConfig.caBundle of CustomResourceDefinition.apiextensions.k8s.io d is not carried: " + bound,
-		"1 ReplicaSet.apps left out, ns/set: " + owned,
-		"1 Job.batch left out, ns/step: " + owned,
+		"1 ReplicaSet.apps left out, ns/set: " + bound,
+		"1 Job.batch left out, ns/step: " + bound,
 	}
 	if diff := cmp.Diff(want, told); diff != "" || expected != 1 || err != nil {
 		t.Errorf("told (-want +got), expected %d, %v:\n%s", expected, err, diff)

@@ -44,10 +44,10 @@ func withheld(id ID, obj map[string]any) OmissionReason {
 		return BeingDeleted
 	case generated(id, meta):
 		return EveryCluster
-	case ownedByWorkload(meta), alwaysOwned(id) && owned(meta):
-		return OwnedOnHub
-	case isToken(id, obj):
+	case isToken(id, obj), alwaysOwned(id) && owned(meta):
 		return BoundOnHub
+	case ownedByWorkload(meta):
+		return OwnedOnHub
 	}
 	return ""
 }

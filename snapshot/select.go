@@ -196,7 +196,7 @@ func (s *selection) add(id ID, obj *unstructured.Unstructured) bool {
 	if id.Group == "" && id.Kind == "Service" {
 		s.services[key] = obj
 	}
-	if placed || reason == OwnedOnHub || reason == EveryCluster {
+	if placed || reason == OwnedOnHub || reason == BoundOnHub || reason == EveryCluster {
 		s.made[string(obj.GetUID())] = true
 	}
 	switch {

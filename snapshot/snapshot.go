@@ -191,7 +191,9 @@ const (
 	// OwnedOnHub is the reason for objects that a controller of the hub made for a selected object,
 	// because each cluster's controller makes its own.
 	OwnedOnHub OmissionReason = "OwnedOnHub"
-	// BoundOnHub is the reason for fields that the hub's controllers filled in.
+	// BoundOnHub is the reason for fields, and for objects, that controllers of the hub wrote for the
+	// hub only: Secrets with tokens of ServiceAccounts, and owned Jobs, ReplicaSets and
+	// ControllerRevisions.
 	BoundOnHub OmissionReason = "BoundOnHub"
 	// NotSet is the reason for fields that nobody set and that the API server of the hub filled in.
 	NotSet OmissionReason = "NotSet"

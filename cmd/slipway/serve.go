@@ -13,12 +13,12 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/demo"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/health"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/fleet/httpapi/access"
 	"github.com/slipway-dev/slipway/fleet/metrics"
@@ -71,7 +71,7 @@ func newServe(o *options) *cobra.Command {
 			both.Go(func() error { api.rules.Follow(ctx, o.target.Log); return nil })
 		}
 		if api.health != "" {
-			both.Go(func() error { return serveHealth(ctx, o, api.health, e, registry) })
+			both.Go(func() error { return serveHealth(ctx, o, api.health, store, registry) })
 		}
 		if target.InDatabase(o.target.Store) && api.listen == onSocket {
 			_ = o.Said("store/database: the engine %s runs", o.target.Name)
@@ -96,14 +96,20 @@ func newServe(o *options) *cobra.Command {
 
 // serveHealth serves the health and the metrics of an engine. An engine is ready if it can read its
 // store.
-func serveHealth(ctx context.Context, o *options, address string, e *fleet.Engine, registry *prometheus.Registry) error {
+func serveHealth(ctx context.Context, o *options, address string, store backend.Store, registry *prometheus.Registry) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("--health-listen: %w", err)
 	}
 	_ = o.Said("health and metrics: http://%s/", listener.Addr())
 	live := health.Handler(func(context.Context) error { return nil }, "")
-	ready := health.Handler(func(ctx context.Context) error { _, err := e.Caps(ctx); return err }, "the store cannot be read")
+	ready := health.Handler(func(ctx context.Context) error {
+		_, err := store.Get(ctx, "ready")
+		if errors.Is(err, backend.ErrNotFound) {
+			return nil
+		}
+		return err
+	}, "the store cannot be read")
 	if err := health.Serve(ctx, listener, live, ready, registry); err != nil {
 		return fmt.Errorf("--health-listen: %w", err)
 	}

@@ -21,12 +21,14 @@ const (
 	// clusters, and changes nothing.
 	Preview Verb = "preview"
 	// Declare declares or replaces a placement, a strategy or a cap, and deletes a strategy or a
-	// cap.
+	// cap. A placement may select everything that the engine's source gives.
 	Declare Verb = "declare"
-	// Create creates a run, also a catch-up run.
+	// Create creates a run, also a catch-up run. The creator chooses the strategy, and so the
+	// approvals that the run asks for.
 	Create Verb = "create"
-	// Operate sends a run every command except decisions and rollbacks: it starts, stops, skips,
-	// retries and aborts, ends a wait early, and bypasses maintenance windows.
+	// Operate sends a run every command except decisions: it starts, stops, skips, retries and
+	// aborts, ends a wait early, and bypasses maintenance windows. To skip a stage or a group also
+	// needs Approve, because that skips its approvals.
 	Operate Verb = "operate"
 	// Approve answers a request for an approval, with an approval or a rejection.
 	Approve Verb = "approve"
@@ -42,13 +44,16 @@ const byBody Verb = "*"
 
 // verbOf returns the verb of a command.
 func verbOf(c stages.Command) Verb {
-	switch c.Verb { //nolint:exhaustive // all others operate
-	case stages.Decide:
+	if c.Verb == stages.Decide {
 		return Approve
-	case stages.RequestRollback:
-		return Rollback
 	}
 	return Operate
+}
+
+// passesGates reports whether a command skips a stage or a group, and thus the approvals before and
+// after it.
+func passesGates(c stages.Command) bool {
+	return c.Verb == stages.Skip && (c.Scope == stages.SkipStage || c.Scope == stages.SkipGroup)
 }
 
 // authorize returns an error unless the caller may use the verb of the route on the placement that
@@ -57,18 +62,23 @@ func (c *call) authorize(verb Verb) error {
 	switch {
 	case c.permits == nil || verb == byBody:
 		return nil
-	case c.run() != "":
-		placement, err := c.placementOfRun()
-		if err != nil {
-			return err
-		}
-		return c.may(verb, placement)
+	case c.run() == "":
+		c.scope = c.placement()
+		return c.may(verb, c.scope)
 	}
-	return c.may(verb, c.placement())
+	placement, unread := c.placementOfRun()
+	c.scope = placement
+	if err := c.may(verb, placement); err != nil {
+		return err
+	}
+	if verb == Delete {
+		return nil // the engine deletes a damaged run, too
+	}
+	return unread
 }
 
-// placementOfRun returns the placement of the run in the path, or "" if there is no such run. A
-// caller without rights thus cannot find out whether a run exists.
+// placementOfRun returns the placement of the run in the path, or "" if there is no such run or if
+// it cannot be read. A caller without rights thus cannot find out whether a run exists.
 func (c *call) placementOfRun() (string, error) {
 	s, err := c.engine.Run(c.run()).Status(c.ctx())
 	if errors.Is(err, backend.ErrNotFound) {

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -116,7 +118,6 @@ func TestCommandsAreAuthorizedByTheirVerb(t *testing.T) {
 	v := newEnv(t)
 	for body, verb := range map[string]httpapi.Verb{
 		`{"verb":"Decide","name":"x"}`: httpapi.Approve,
-		`{"verb":"TakeBack"}`:          httpapi.Rollback,
 		`{"verb":"Stop"}`:              httpapi.Operate,
 		`{"verb":"Bypass"}`:            httpapi.Operate,
 		`{"verb":"nonsense"}`:          httpapi.Operate,
@@ -133,6 +134,12 @@ func TestCommandsAreAuthorizedByTheirVerb(t *testing.T) {
 		}
 	}
 	h, _ := v.authorized(only(httpapi.Operate, "shop"))
+	for _, scope := range []string{"Stage", "Group"} {
+		w := request(h, "POST", "/v1/runs/shop-2/commands", `{"verb":"Skip","scope":"`+scope+`","name":"canary"}`)
+		if w.Code != 403 || !strings.Contains(w.Body.String(), "ann may not approve run shop-2") {
+			t.Errorf("Skip of a %s, and so of its approvals, with the right to operate: %d %s", scope, w.Code, w.Body)
+		}
+	}
 	if w := request(h, "POST", "/v1/runs/shop-2/commands", `{"verb":"Stop"}`); w.Code != 204 {
 		t.Errorf("Stop with the right to operate: %d %s", w.Code, w.Body)
 	}
@@ -185,5 +192,51 @@ func TestAuthorizeMayAnswer(t *testing.T) {
 		if w := request(h, "GET", path, ""); w.Code != 503 || reason(t, w) != "Unavailable" {
 			t.Errorf("GET %s: %d %s", path, w.Code, w.Body)
 		}
+	}
+}
+
+// The body is read before the caller is authorized, so that no caller can be authorized long before
+// the request is carried out.
+func TestTheBodyIsReadBeforeTheCallerIsAuthorized(t *testing.T) {
+	v := newEnv(t)
+	read := false
+	h, _ := v.authorized(func(context.Context, approval.Identity, httpapi.Verb, string) error {
+		if !read {
+			t.Error("authorized before the body was read")
+		}
+		return errors.New("no such right")
+	})
+	for _, path := range []string{"DELETE /v1/runs/shop-2", "POST /v1/runs/shop-2/rollback", "POST /v1/runs/shop-2/commands", "PUT /v1/placements/shop", "POST /v1/placements/shop/diff"} {
+		method, path, _ := strings.Cut(path, " ")
+		read = false
+		r := httptest.NewRequest(method, "http://engine"+path, io.MultiReader(strings.NewReader("{}"), whenRead(func() { read = true })))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != 403 {
+			t.Errorf("%s %s: %d %s", method, path, w.Code, w.Body)
+		}
+	}
+}
+
+// whenRead is an empty reader that is called when it is read.
+type whenRead func()
+
+func (f whenRead) Read([]byte) (int, error) { f(); return 0, io.EOF }
+
+// A damaged run can be deleted by whoever may delete without a placement, and nobody else is told
+// about the damage.
+func TestADamagedRunIsAuthorizedWithoutItsPlacement(t *testing.T) {
+	v := newEnv(t)
+	rec, err := v.store.Get(t.Context(), "run/shop-1")
+	v.must(err)
+	_, err = v.store.Put(t.Context(), "run/shop-1", []byte("{"), rec.Revision)
+	v.must(err)
+	h, _ := v.authorized(only(httpapi.Delete, "shop"))
+	if w := request(h, "DELETE", "/v1/runs/shop-1", `{"force":true}`); w.Code != 403 || strings.Contains(w.Body.String(), "damaged") {
+		t.Errorf("with the right to another placement: %d %s", w.Code, w.Body)
+	}
+	h, _ = v.authorized(only(httpapi.Delete, ""))
+	if w := request(h, "DELETE", "/v1/runs/shop-1", `{"force":true}`); w.Code != 204 {
+		t.Errorf("with the right to what belongs to no placement: %d %s", w.Code, w.Body)
 	}
 }

@@ -120,16 +120,18 @@
 //
 // With [Options].Authorize a host decides what an identity may do, also what it may read. It gets a
 // [Verb] and the name of a placement. Routes with runs ask about the placement of the run. A run
-// that does not exist is refused like one whose placement is forbidden. Package access has a policy
-// file that decides.
+// that does not exist or cannot be read is refused like one whose placement is forbidden, unless the
+// caller may do the same without a placement. Names of runs are unique in a store, so whoever may
+// create runs can find out that a name is taken. A preview shows the strategy that it names. Package
+// access has a policy file that decides.
 //
 //	get       every GET but rollback/preview. The lists of placements, runs, approvals and leases
 //	          leave out what the caller may not get.
 //	preview   preview, diff, forecast, selection, drift and rollback/preview
 //	declare   PUT of a placement, a strategy or a cap; DELETE of a strategy or a cap
 //	create    POST /v1/runs, and catch-up
-//	operate   commands other than the following two
-//	approve   the command Decide
-//	rollback  rollback, and the command TakeBack
+//	operate   commands other than Decide
+//	approve   the command Decide; with operate, also Skip of a stage or a group
+//	rollback  rollback
 //	delete    DELETE of a placement, of the record of its deletion, and of a run
 package httpapi

@@ -31,9 +31,10 @@ type Options struct {
 	// strategies, caps and everything else that belongs to no placement. Any error refuses: the answer
 	// is 403, with the identity, the verb, the object and the error's text, and Log gets a warning. An
 	// [*Error] is the answer itself, for example if a server that decides cannot be reached. Lists over
-	// several placements contain only what the identity may get. A stream that has begun is not
-	// authorized again. Authorize is called for each request and concurrently; without Authenticate,
-	// the identity is empty. If it is nil, every identity may do everything.
+	// several placements contain only what the identity may get. A stream of events is authorized
+	// again at the next event after 10 seconds. Authorize is called for each request and
+	// concurrently; without Authenticate, the identity is empty. If it is nil, every identity may do
+	// everything.
 	Authorize func(ctx context.Context, by approval.Identity, verb Verb, placement string) error
 	// MaxBody bounds the body of a request, in bytes; 0 means 4 MiB.
 	MaxBody int64
@@ -179,6 +180,8 @@ type call struct {
 	// permits is Options.Authorize.
 	permits func(ctx context.Context, by approval.Identity, verb Verb, placement string) error
 	log     *slog.Logger
+	// scope is the placement about which the caller was authorized.
+	scope string
 }
 
 // endpoint is a route of an engine.
@@ -192,6 +195,9 @@ func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w)
 	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody, permits: h.o.Authorize, log: h.o.Log}
 	err := h.admit(c)
+	if err == nil {
+		err = c.receive()
+	}
 	if err == nil {
 		err = c.authorize(h.route.verb)
 	}
@@ -228,14 +234,24 @@ func (h *endpoint) admit(c *call) (err error) {
 	return checkType(c.Request)
 }
 
+// receive reads the body, so that a caller cannot be authorized long before the request is carried
+// out.
+func (c *call) receive() error {
+	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, c.maxBody))
+	if err != nil {
+		return err
+	}
+	c.Request = c.Clone(c.Context())
+	c.Body = io.NopCloser(bytes.NewReader(text))
+	return nil
+}
+
 // ctx is the request's context.
 func (c *call) ctx() context.Context { return c.Context() }
 
 // read decodes the body strictly into a value; an empty body leaves the value unchanged.
 func (c *call) read(into any) error {
-	r := *c.Request
-	r.Body = http.MaxBytesReader(c.w, c.Body, c.maxBody)
-	return DecodeBody(&r, into)
+	return DecodeBody(c.Request, into)
 }
 
 // number returns a numeric parameter from 0 to most, or otherwise if it is missing.

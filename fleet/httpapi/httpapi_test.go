@@ -43,6 +43,7 @@ var ann = approval.Identity{Name: "ann", Groups: []string{"ops"}}
 type env struct {
 	t       *testing.T
 	engine  *fleet.Engine
+	store   *memory.Store
 	members *memory.Fleet
 	source  *memory.Source
 }
@@ -69,7 +70,7 @@ func newEnv(t *testing.T) *env {
 	t.Helper()
 	ring := func(name string) map[string]string { return map[string]string{"ring": name} }
 	v := &env{
-		t: t,
+		t: t, store: memory.NewStore(),
 		members: memory.NewFleet(
 			placement.Cluster{Name: "eu-1", Labels: ring("canary")},
 			placement.Cluster{Name: "eu-2", Labels: ring("rest")}, placement.Cluster{Name: "eu-3", Labels: ring("rest")},
@@ -77,7 +78,7 @@ func newEnv(t *testing.T) *env {
 		source: memory.NewSource(object("Namespace", "", "shop", ""), object("ConfigMap", "shop", "web", "v1")),
 	}
 	var err error
-	v.engine, err = fleet.New(fleet.Config{Store: memory.NewStore(), Name: "engine", Inventory: v.members, Dialer: v.members, Source: v.source})
+	v.engine, err = fleet.New(fleet.Config{Store: v.store, Name: "engine", Inventory: v.members, Dialer: v.members, Source: v.source})
 	v.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})

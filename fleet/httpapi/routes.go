@@ -224,6 +224,11 @@ func command(c *call, cmd stages.Command) error {
 	if err := c.authorize(verbOf(cmd)); err != nil {
 		return err
 	}
+	if passesGates(cmd) {
+		if err := c.may(Approve, c.scope); err != nil {
+			return err
+		}
+	}
 	s, err := c.engine.Run(c.run()).Status(c.ctx())
 	if err != nil {
 		return err
@@ -368,7 +373,8 @@ func summaries(c *call) ([]fleet.RunSummary, error) {
 		if err := c.may(Get, name); err != nil {
 			return nil, err
 		}
-		return c.engine.Placement(name).Runs(c.ctx())
+		of, err := c.engine.Placement(name).Runs(c.ctx())
+		return visible(c, of, err, func(r fleet.RunSummary) string { return r.Placement })
 	}
 	all, err := c.engine.Runs(c.ctx())
 	return visible(c, all, err, func(r fleet.RunSummary) string { return r.Placement })

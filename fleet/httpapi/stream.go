@@ -162,7 +162,15 @@ func events(history func(c *call, after int64) (fleet.History, error), follow fu
 func followed(c *call, f *fleet.Follower) error {
 	s, end := newStream(c)
 	defer end()
+	permitted := time.Now()
 	for ev, err := range f.Events(c.ctx()) {
+		if time.Since(permitted) > quiet {
+			if err := c.may(Get, c.scope); err != nil {
+				_ = send(s, Record[stages.Event]{Error: errorOf(err)})
+				return nil
+			}
+			permitted = time.Now()
+		}
 		r := Record[stages.Event]{Item: &ev, Cursor: f.Cursor()}
 		if err != nil {
 			r = Record[stages.Event]{Problem: errorOf(err)}

@@ -13,7 +13,7 @@ import (
 const maxMessage = 256
 
 // draft is the run that a step makes: a copy of the input run, with the events that led to it. It
-// keeps the account of clusters and gates consistent. It decides nothing: the deciding types hold a
+// keeps the account of clusters consistent. It decides nothing: the deciding types hold a
 // draft and change the run through it.
 type draft struct {
 	p   *stages.Plan

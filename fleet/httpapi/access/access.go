@@ -25,12 +25,15 @@
 // is every identity. Names are compared byte by byte. A placement with * at its end stands for all
 // names with this beginning. Only the placement * includes what belongs to no placement: strategies
 // and caps. An identity may do what any rule permits, and nothing else.
+//
+// A rule restricts names, not content. An admin of some placements can declare one that selects
+// every object of the source, and an operator chooses the strategy of a run, and so its approvals.
 package access
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -95,6 +98,9 @@ type Policy struct{ rules []Rule }
 func Read(text []byte) (*Policy, error) {
 	var file struct {
 		Rules []Rule `json:"rules"`
+	}
+	if docs := bytes.Count(append([]byte("\n"), text...), []byte("\n---")); docs > 1 || docs == 1 && !bytes.HasPrefix(text, []byte("---")) {
+		return nil, errors.New("a policy is one document")
 	}
 	inJSON, err := yaml.YAMLToJSONStrict(text)
 	if err != nil {
@@ -163,9 +169,6 @@ func (p *Policy) Authorize(_ context.Context, by approval.Identity, verb httpapi
 		if r := &p.rules[i]; r.Role.Permits(verb) && r.isFor(by) && r.covers(placement) {
 			return nil
 		}
-	}
-	if placement == "" {
-		return fmt.Errorf("%w; what belongs to no placement needs a rule for all placements", errRefused)
 	}
 	return errRefused
 }

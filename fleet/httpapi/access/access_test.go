@@ -95,6 +95,8 @@ rules:
 		"roles: []":                   `unknown field "roles"`,
 		"rules: [{role: a, user: b}]": `unknown field "rules[0].user"`,
 		"rules: [":                    "yaml",
+		policy + "---\nrules: []":     "one document",
+		"---\n---\n" + policy:         "one document",
 		"rules: [{role: viewer, users: [a], placements: [b], placements: [c]}]": "already set",
 	} {
 		if _, err := access.Read([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

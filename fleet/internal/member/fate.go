@@ -1,6 +1,7 @@
 package member
 
 import (
+	"cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
@@ -11,12 +12,17 @@ import (
 // done something, and if there is nothing to do. An object has one fate at a time:
 //
 //	fate           proof of the cluster    ledger                  baseline      failing objects
-//	nil            by its health           an entry                the previous  if it is missing or changed
+//	nil            by its health           an entry                the previous  if it is missing or changed, HeldForeign
 //	fateHeld       an error, at the end    an entry if it is owned the previous  HeldDrifted, HeldForeign
 //	fateWaits      not applied yet         the intent stays open                 NotApplied
 //	fateRefused    an error, at the end    the intent stays open                 NotApplied, NoSuchKind
 //	fateApplied    by its health           an entry                a new one     if it is missing or changed
-//	fateUnhealthy  not healthy, or failed  an entry                the previous  NotHealthy
+//	fateUnhealthy  not healthy, or failed  an entry                as before     NotHealthy
+//
+// The health is read after the ledger and the baselines are saved, so fateUnhealthy may replace
+// fateApplied. An object without a fate is HeldForeign if another placement ended the update. A
+// fateHeld with a problem is in the ledger and among the failing objects as fateRefused is. In a
+// repair, fateHeld is no error.
 //
 // While an object is held back, removals are postponed. If an object waits for a server, see
 // servers, then an object that is held back is not waited for, and an object that waits or was
@@ -51,7 +57,8 @@ func (fateRefused) isFate()   {}
 func (fateApplied) isFate()   {}
 func (fateUnhealthy) isFate() {}
 
-// hold gives an object the fate that it must not be applied, unless why is nil.
+// hold gives an object the fate that it must not be applied. If why is nil, the object has no fate
+// any more, so call it before the object is applied or has a problem.
 func (t *target) hold(why error) {
 	t.fate = nil
 	if why != nil {
@@ -62,7 +69,7 @@ func (t *target) hold(why error) {
 // suffer gives an object the fate of a problem. An object that is held back stays held back.
 func (t *target) suffer(f fate) {
 	if h, ok := t.fate.(fateHeld); ok {
-		t.fate = fateHeld{why: h.why, problem: problemOf(f)}
+		t.fate = fateHeld{why: h.why, problem: cmp.Or(problemOf(f), h.problem)}
 		return
 	}
 	t.fate = f

@@ -13,7 +13,8 @@ import (
 )
 
 // applyPolicy decides whether the strategy of an update forbids to apply an object: because it
-// drifted from the version to be applied, or because it existed before and must not be taken over.
+// drifted from the version to be applied, because it existed before and must not be taken over, or
+// because another placement applies it, too, and the placement is exclusive.
 // It uses the object as it was read, and calls the member only for the dry runs of the strategy.
 type applyPolicy struct {
 	session

@@ -305,3 +305,26 @@ func TestAnObjectThatCannotBeComparedIsHeldBack(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestWhatWasAddedBeforeAnUpdateStaysDrift checks that an update does not make a field part of the
+// baseline that another client added before it.
+func TestWhatWasAddedBeforeAnUpdateStaysDrift(t *testing.T) {
+	k := newKit(t)
+	k.place("A", 3, "r1")
+	obj, err := k.member.Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = unstructured.SetNestedField(obj.Object, "x", "data", "earlier")
+	if err := k.member.Update(obj); err != nil {
+		t.Fatal(err)
+	}
+	k.place("B", 4, "r2")
+	got, err := k.leader(nil).Compare(t.Context(), Comparison{
+		Placement: kitPlacement, Strategy: apply.Strategy{ComparisonOption: "FullComparison"},
+		Cluster: k.want("B", 4, "r2").Cluster, Key: k.key,
+	})
+	if err != nil || got.Total != 1 || got.Objects[0].Differences[0].Path != "/data/earlier" {
+		t.Errorf("%+v, %v", got.Objects, err)
+	}
+}

@@ -19,7 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// projection writes the objects that show the snapshots and the decision of a placement.
+// projection writes the objects that show the snapshots and the decision of a placement, and passes
+// the labels of snapshots that are irreversible to the engine.
 type projection struct {
 	*objects.Client
 	engine *fleet.Engine

@@ -13,6 +13,8 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
@@ -310,4 +312,39 @@ func TestAWithdrawnApprovalDoesNotCount(t *testing.T) {
 			t.Errorf("Approved=%s: %+v (%v), want %d answers", status, got, err, want)
 		}
 	}
+}
+
+// Only the task whose request is blocked says that its name is taken, and not a task at the same side
+// of another stage or at the other side of the stage.
+func TestABlockedRequestIsOfItsStage(t *testing.T) {
+	asks := []stages.Task{{Type: stages.Approval}}
+	var s stages.Strategy
+	var clusters []placement.Cluster
+	for _, name := range []string{"one", "two"} {
+		s.Stages = append(s.Stages, stages.Stage{Name: name, Selector: inStage(name), Before: asks, After: asks})
+		clusters = append(clusters, placement.Cluster{Name: name, Labels: map[string]string{"environment": name}})
+	}
+	r := newRig(t, "10:00:00", s, false, clusters...)
+	r.step("", stages.Input{})
+	r.decide("10:01:00", approval.Approve)
+	r.finish("10:02:00", "one")
+	task := func(stage int, side string) any {
+		return stageAt(r.status(), stage)[side].([]any)[0].(map[string]any)["conditions"]
+	}
+	r.facts.Blocked = []BlockedRequest{{Stage: "one", When: approval.After, Why: "taken"}}
+	wantTold(t, "before one, while after one is blocked", task(0, "beforeStageTaskStatus"),
+		"ApprovalRequestCreated=True BeforeStageTaskApprovalRequestCreated: ClusterApprovalRequest is created",
+		"ApprovalRequestApproved=True BeforeStageTaskApprovalRequestApproved: ClusterApprovalRequest is approved")
+	wantTold(t, "after one, blocked", task(0, "afterStageTaskStatus"),
+		"ApprovalRequestCreated=False AfterStageTaskApprovalRequestNameTaken: taken")
+	r.decide("10:03:00", approval.Approve)
+	r.facts.Blocked = []BlockedRequest{{Stage: "two", When: approval.Before, Why: "taken"}}
+	wantTold(t, "before one", task(0, "beforeStageTaskStatus"),
+		"ApprovalRequestCreated=True BeforeStageTaskApprovalRequestCreated: ClusterApprovalRequest is created",
+		"ApprovalRequestApproved=True BeforeStageTaskApprovalRequestApproved: ClusterApprovalRequest is approved")
+	wantTold(t, "after one", task(0, "afterStageTaskStatus"),
+		"ApprovalRequestCreated=True AfterStageTaskApprovalRequestCreated: ClusterApprovalRequest is created",
+		"ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ClusterApprovalRequest is approved")
+	wantTold(t, "before two", task(1, "beforeStageTaskStatus"),
+		"ApprovalRequestCreated=False BeforeStageTaskApprovalRequestNameTaken: taken")
 }

@@ -104,7 +104,12 @@ func fieldsOf(status metav1.Status, secret bool) string {
 			continue
 		}
 		wrong := complaintOf(string(c.Type), c.Message, secret)
-		fixed = fixed || isImmutable(c.Message)
+		if isImmutable(c.Message) {
+			fixed = true
+			if !strings.Contains(wrong, "immutable") {
+				wrong += ": the field is immutable"
+			}
+		}
 		fields = append(fields, strings.TrimPrefix(c.Field+": "+wrong, ": "))
 	}
 	if more := len(fields) - mostFields; more > 0 {
@@ -113,9 +118,6 @@ func fieldsOf(status metav1.Status, secret bool) string {
 	text := strings.Join(fields, ", ")
 	if !fixed {
 		return text
-	}
-	if !strings.Contains(text, "immutable") {
-		text += ": the field is immutable"
 	}
 	return cut(text, mostText-len("Invalid: ; "+remake)) + "; " + remake
 }
