@@ -1,5 +1,5 @@
-// Package access reads a policy file that says which identities may use which verbs of the API of
-// package httpapi on which placements. The command slipway serve uses it with --policy FILE.
+// Package access limits by a policy file how identities may use the API of package httpapi. The
+// command slipway serve uses it with --policy FILE.
 //
 // A policy has rules. Each gives a role to identities on placements:
 //
@@ -23,11 +23,11 @@
 //
 // A rule applies to an identity if users has its name or groups has one of its groups; the user *
 // is every identity. Names are compared byte by byte. A placement with * at its end stands for all
-// names with this beginning. Only the placement * includes what belongs to no placement: strategies
-// and caps. An identity may do what any rule permits, and nothing else.
+// names with this beginning. Strategies and caps belong to no placement, and only the placement *
+// includes them. If no rule permits a request, it is refused.
 //
-// A rule restricts names, not content. An admin of some placements can declare one that selects
-// every object of the source, and an operator chooses the strategy of a run, and so its approvals.
+// A rule restricts names, not content. An admin of some placements can declare a placement with any
+// objects of the source. An operator chooses the strategy of a run, and so its approvals.
 package access
 
 import (
@@ -87,7 +87,7 @@ type Rule struct {
 	Placements []string `json:"placements"`
 }
 
-// everything stands for all users, or for all placements and what belongs to none.
+// everything stands for all users, or for all placements, strategies and caps.
 const everything = "*"
 
 // Policy decides by rules. It does not change and may be used concurrently; [Read] makes one.
@@ -159,7 +159,7 @@ func texts(list []string, at *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// errRefused is what a refused identity is told. It names no rule, because a policy may be
+// errRefused is the text for a refused identity. It names no rule, because a policy may be
 // confidential.
 var errRefused = errors.New("the policy gives no such right")
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,7 @@ type File struct {
 // Open reads the policy of a file.
 func Open(path string) (*File, error) {
 	f := &File{path: path}
-	text, err := os.ReadFile(path)
+	text, err := f.read()
 	if err == nil {
 		err = f.take(text)
 	}
@@ -36,6 +37,26 @@ func Open(path string) (*File, error) {
 		return nil, err
 	}
 	return f, nil
+}
+
+// largest is the maximum size of a policy file, in bytes.
+const largest = 1 << 20
+
+// read reads the file. It refuses a file that others may write, because they could give themselves
+// every right.
+func (f *File) read() ([]byte, error) {
+	info, err := os.Stat(f.path)
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: it is not a regular file", f.path)
+	case info.Size() > largest:
+		return nil, fmt.Errorf("%s: it has %d bytes, at most %d are read", f.path, info.Size(), largest)
+	case info.Mode().Perm()&0o022 != 0 && runtime.GOOS != "windows":
+		return nil, fmt.Errorf("%s: its mode is %04o, so other users can change it: use chmod go-w", f.path, info.Mode().Perm())
+	}
+	return os.ReadFile(f.path)
 }
 
 // take makes a content the policy, or returns its problems and leaves the policy unchanged.
@@ -56,13 +77,17 @@ func (f *File) Authorize(ctx context.Context, by approval.Identity, verb httpapi
 }
 
 // Follow reads the file every [Interval] until ctx ends, so that a change takes effect without a
-// restart. A content with problems, or a file that cannot be read, is an error in the log, once,
-// and the policy stays as it was. Call it once for a File.
+// restart. A new content is taken once two readings in a row are equal, because a file that is being
+// written may look valid. If the content has problems or the file cannot be read, the log has one
+// error, and the policy stays as it was. Call it once for a File.
 func (f *File) Follow(ctx context.Context, log *slog.Logger) {
 	var failed string
+	var last []byte
 	for backoff.Sleep(ctx, Interval) {
-		text, err := os.ReadFile(f.path)
-		if err == nil && bytes.Equal(text, f.text) {
+		text, err := f.read()
+		written := !bytes.Equal(text, last)
+		last = text
+		if err == nil && (written || bytes.Equal(text, f.text)) {
 			failed = ""
 			continue
 		}

@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi/access"
 )
 
-// A file is read again within Interval. An invalid content and a missing file leave the policy as
-// it was, and are logged once.
+// A changed file is taken after two equal readings. If the content is invalid or the file is
+// missing, the policy stays as it was, and the log has one error.
 func TestAFileIsFollowed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	write := func(text string) {
@@ -58,6 +58,8 @@ func TestAFileIsFollowed(t *testing.T) {
 		permitted("ann", true)
 		write(second)
 		time.Sleep(access.Interval)
+		permitted("ann", true) // it may still be written
+		time.Sleep(access.Interval)
 		permitted("ann", false)
 		permitted("bob", true)
 		stop()
@@ -68,14 +70,17 @@ func TestAFileIsFollowed(t *testing.T) {
 	})
 }
 
-// Open reports a missing file and a wrong policy with the path.
+// Open reports a missing file, a wrong policy and a file that others can change, with the path.
 func TestOpenNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
-	for range 2 {
+	for i := range 3 {
 		if _, err := access.Open(path); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%v", err)
 		}
-		if err := os.WriteFile(path, []byte("rules: 5"), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte([]string{"rules: 5", "rules: [{role: viewer, users: [ann], placements: [shop]}]"}[i%2]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, []os.FileMode{0o600, 0o620, 0o600}[i]); err != nil {
 			t.Fatal(err)
 		}
 	}

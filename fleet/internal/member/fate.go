@@ -2,6 +2,7 @@ package member
 
 import (
 	"cmp"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
