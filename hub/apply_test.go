@@ -323,7 +323,7 @@ spec:
 					s.Fatal(err)
 				}
 			}
-		}, []string{"Job.v1.batch NAME/job", "spec.template: Invalid value: field is immutable; delete the object there"}, "Job NAME/job ManifestApplyFailed"},
+		}, []string{"Job.v1.batch NAME/job", "spec.template: Invalid value: field is immutable; delete"}, "Job NAME/job ManifestApplyFailed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScenario(t, openVouched, 1)
