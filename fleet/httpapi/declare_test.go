@@ -83,6 +83,7 @@ func TestADryRunOfAPlacementOfAProgram(t *testing.T) {
 		}
 		p = read.Placement
 		p.HistoryLimit++
+		v.members.SetDown("eu-1", true) // so that the deletion does not end
 		v.must(c.Placement("shop").Delete(ctx, fleet.DeleteOptions{}))
 		for _, o := range []httpapi.Declaring{{}, {DryRun: true}, {Version: read.Version}, {Version: read.Version, DryRun: true}} {
 			if err := c.PutPlacement(ctx, p, o); !errors.Is(err, errdef.ErrDeleting) {

@@ -46,7 +46,7 @@ func (w *work) applyAll(ctx context.Context) error {
 		case errors.Is(err, backend.ErrNotFound):
 			w.refused(t, &MissingNamespaceError{fmt.Errorf("%s: namespace %s is missing on the cluster: select it too, or create it there: %v: %w", t.id, t.id.Namespace, err, backend.ErrPermanent)})
 		case errors.Is(err, backend.ErrPermanent):
-			w.refused(t, fmt.Errorf("%s: %w", t.id, err))
+			w.refused(t, t.naming(err))
 		default:
 			if err := w.ofOne(ctx, err); err != nil {
 				return err
@@ -56,6 +56,15 @@ func (w *work) applyAll(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// naming returns an error that names the object. Statuses keep only the beginning of an error, so
+// its reason must not be behind a repeated name.
+func (t *target) naming(err error) error {
+	if strings.Contains(err.Error(), t.id.String()) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", t.id, err)
 }
 
 // applyDefined applies one object if its kind is established, and if the server that judges or
