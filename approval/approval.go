@@ -126,8 +126,8 @@ type Decision struct {
 	Binding Binding `json:"binding"`
 }
 
-// PointInTimeAge is the maximum age at which an approval with PointInTime still counts. It leaves
-// time to deliver the answer. If several authorities of one request give such approvals, they must
+// PointInTimeAge is the maximum age of a valid approval with PointInTime. It leaves time to
+// deliver the answer. If several authorities of one request give such approvals, they must
 // all do so within this time.
 const PointInTimeAge = time.Minute
 

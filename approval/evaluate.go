@@ -18,9 +18,9 @@ const (
 	Rejected Outcome = "Rejected"
 )
 
-// Evaluate adds a decision to an open request and returns the new request and its outcome. It
-// changes neither argument. Of the groups of the decider, the new request keeps only those that the
-// policy names.
+// Evaluate adds a decision to an open request and returns the new request and its outcome. It does
+// not change its arguments. If the decider has groups, the new request keeps only the groups of the
+// policy.
 //
 // One rejection ends a request; approvals end it when they meet every quorum. An approval with
 // PointInTime counts for [PointInTimeAge]. If a lasting decision is recorded later, Evaluate

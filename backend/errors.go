@@ -19,7 +19,7 @@ var (
 	// kind.
 	ErrPermanent = errors.New("permanent error")
 	// ErrNoSuchKind: the cluster does not serve the kind of the object. Such an error also matches
-	// ErrNotFound or ErrPermanent, depending on what it means for the operation.
+	// ErrNotFound for a read, a deletion or a watch, and ErrPermanent for an apply.
 	ErrNoSuchKind = errors.New("no such kind")
 )
 

@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"time"
+
+	"github.com/slipway-dev/slipway/internal/serving"
 )
 
 // Live returns the handler of /healthz. It answers 200 until the hub has stopped with an error,
 // also while another hub leads.
 func (h *Hub) Live() http.Handler {
-	return respond(func(context.Context) error {
+	return serving.Probe(func(context.Context) error {
 		if err := h.gaveUp.Load(); err != nil {
 			return *err
 		}
@@ -21,7 +22,7 @@ func (h *Hub) Live() http.Handler {
 // Ready returns the handler of /readyz. It answers 200 if the hub cluster can be reached, and
 // this hub either waits for the lead or leads and has read all objects.
 func (h *Hub) Ready() http.Handler {
-	return respond(func(ctx context.Context) error {
+	return serving.Probe(func(ctx context.Context) error {
 		if h.leading.Load() && !h.ready.Load() {
 			return fmt.Errorf("hub %s leads and has not read all objects yet", h.cfg.Name)
 		}
@@ -29,21 +30,5 @@ func (h *Hub) Ready() http.Handler {
 			return fmt.Errorf("hub %s: the hub cluster cannot be reached", h.cfg.Name)
 		}
 		return nil
-	})
-}
-
-// respond answers 200 and ok, or 503 and the error of check.
-func respond(check func(context.Context) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-		defer cancel()
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		w.Header().Set("X-Content-Type-Options", "nosniff")
-		if err := check(ctx); err != nil {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			_, _ = fmt.Fprintln(w, err)
-			return
-		}
-		_, _ = fmt.Fprintln(w, "ok")
 	})
 }

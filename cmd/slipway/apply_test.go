@@ -361,8 +361,7 @@ func TestADeletionStopsBeforeARunThatRefuses(t *testing.T) {
 	v.shows(cli.ExitDone, "delete --force --dry-run -f "+dir, "run/shop-2: deleted (dry run)")
 }
 
-// carried returns the output and the errors of changes of which some fail, and the ones that were
-// done.
+// carried makes changes, of which some fail. It returns the done changes, the output and the error.
 func carried(changes []declare.Change, inOrder bool, failing ...string) (done []string, out string, err error) {
 	var buf bytes.Buffer
 	o := &options{Options: cli.Options{IOStreams: genericiooptions.IOStreams{Out: &buf}}}
@@ -377,7 +376,7 @@ func carried(changes []declare.Change, inOrder bool, failing ...string) (done []
 }
 
 // A run is not created if its placement or its strategy was not written, because it would roll out
-// what was there before.
+// the earlier content.
 func TestARunIsNotCreatedWithoutItsPlacementAndStrategy(t *testing.T) {
 	docs, err := kubefleet.Read(strings.NewReader(placementFile+"---\n"+strategyFile+"---\n"+overrideFile+"---\n"+runFile), "a.yaml")
 	if err != nil {

@@ -222,7 +222,8 @@ func (o *options) asks() bool {
 	return is && term.IsTerminal(int(f.Fd()))
 }
 
-// confirm asks on a terminal for a confirmation. Undone says what another answer than yes means.
+// confirm asks on a terminal for a confirmation. If the answer is not yes, the error begins with
+// undone.
 func (o *options) confirm(use, undone string, yes bool) error {
 	if yes || !o.asks() {
 		return nil

@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi/access"
 	"github.com/slipway-dev/slipway/fleet/metrics"
 	"github.com/slipway-dev/slipway/internal/secretfile"
+	"github.com/slipway-dev/slipway/internal/serving"
 )
 
 // server has the flags of serve about the API.
@@ -102,14 +103,13 @@ func serveHealth(ctx context.Context, o *options, address string, store backend.
 		return fmt.Errorf("--health-listen: %w", err)
 	}
 	_ = o.Said("health and metrics: http://%s/", listener.Addr())
-	live := health.Handler(func(context.Context) error { return nil }, "")
-	ready := health.Handler(func(ctx context.Context) error {
-		_, err := store.Get(ctx, "ready")
-		if errors.Is(err, backend.ErrNotFound) {
-			return nil
+	live := serving.Probe(func(context.Context) error { return nil })
+	ready := serving.Probe(func(ctx context.Context) error {
+		if _, err := store.Get(ctx, "ready"); err != nil && !errors.Is(err, backend.ErrNotFound) {
+			return errors.New("the store cannot be read") // its error may name the database and the user
 		}
-		return err
-	}, "the store cannot be read")
+		return nil
+	})
 	if err := health.Serve(ctx, listener, live, ready, registry); err != nil {
 		return fmt.Errorf("--health-listen: %w", err)
 	}

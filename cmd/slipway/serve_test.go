@@ -262,8 +262,8 @@ func TestServeHasHealthAndMetrics(t *testing.T) {
 	v.shows(cli.ExitFailed, "serve --health-listen nonsense", "--health-listen: ")
 }
 
-// With a policy a token may do what its identity may, and a change of the file takes effect without
-// a restart. A refusal names the verb and the object, and is in the log of the server.
+// If serve has a policy, a token has the rights of its identity. A change of the file takes effect
+// without a restart. A refusal names the verb and the object, and is in the log of the server.
 func TestAPolicyLimitsTokens(t *testing.T) {
 	v := newEnv(t)
 	dir := t.TempDir()

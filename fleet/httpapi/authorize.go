@@ -38,9 +38,9 @@ const (
 	Delete Verb = "delete"
 )
 
-// byBody marks routes that authorize a request themselves, because its body decides about the verb
+// itself marks routes that authorize a request themselves, because its body decides about the verb
 // or the placement, or because its answer is a list over several placements.
-const byBody Verb = "*"
+const itself Verb = "*"
 
 // verbOf returns the verb of a command.
 func verbOf(c stages.Command) Verb {
@@ -60,7 +60,7 @@ func passesGates(c stages.Command) bool {
 // the path names, or on the placement of the run that it names.
 func (c *call) authorize(verb Verb) error {
 	switch {
-	case c.permits == nil || verb == byBody:
+	case c.o.Authorize == nil || verb == itself:
 		return nil
 	case c.run() == "":
 		c.scope = c.placement()
@@ -90,10 +90,10 @@ func (c *call) placementOfRun() (string, error) {
 // may returns an error unless the caller may use a verb on a placement, or on what belongs to no
 // placement if it is "".
 func (c *call) may(verb Verb, placement string) error {
-	if c.permits == nil {
+	if c.o.Authorize == nil {
 		return nil
 	}
-	refusal := c.permits(c.ctx(), c.by, verb, placement)
+	refusal := c.o.Authorize(c.ctx(), c.by, verb, placement)
 	if refusal == nil {
 		return nil
 	}
@@ -101,7 +101,7 @@ func (c *call) may(verb Verb, placement string) error {
 		return e
 	}
 	object := c.object(verb, placement)
-	c.log.Warn("a request is forbidden", "by", c.by.Name, "verb", verb, "object", object, "placement", placement, "method", c.Method, "path", c.URL.Path, "reason", refusal)
+	c.o.Log.Warn("a request is forbidden", "by", c.by.Name, "verb", verb, "object", object, "placement", placement, "method", c.Method, "path", c.URL.Path, "reason", refusal)
 	who := c.by.Name
 	if who == "" {
 		who = "a caller without an identity"
@@ -129,7 +129,7 @@ func (c *call) object(verb Verb, placement string) string {
 // visible returns the items whose placement the caller may get. Each placement is asked about
 // once.
 func visible[T any](c *call, items []T, err error, placement func(T) string) ([]T, error) {
-	if c.permits == nil || err != nil {
+	if c.o.Authorize == nil || err != nil {
 		return items, err
 	}
 	answers := map[string]error{}
@@ -138,7 +138,7 @@ func visible[T any](c *call, items []T, err error, placement func(T) string) ([]
 		name := placement(item)
 		refusal, asked := answers[name]
 		if !asked {
-			refusal = c.permits(c.ctx(), c.by, Get, name)
+			refusal = c.o.Authorize(c.ctx(), c.by, Get, name)
 			answers[name] = refusal
 		}
 		if e, is := errors.AsType[*Error](refusal); is {

@@ -162,7 +162,7 @@ type route struct {
 	pattern string
 	// change reports whether the route changes something and therefore requires an identity.
 	change bool
-	// verb is what the caller must be permitted to do; byBody means that serve checks it.
+	// verb is what the caller must be permitted to do; itself means that serve checks it.
 	verb Verb
 	// serve answers a request. If it returns an error and has written nothing, the error is the
 	// answer.
@@ -175,11 +175,8 @@ type call struct {
 	w      http.ResponseWriter
 	engine *fleet.Engine
 	// by is the identity that makes the request; empty without Authenticate.
-	by      approval.Identity
-	maxBody int64
-	// permits is Options.Authorize.
-	permits func(ctx context.Context, by approval.Identity, verb Verb, placement string) error
-	log     *slog.Logger
+	by approval.Identity
+	o  *Options
 	// scope is the placement about which the caller was authorized.
 	scope string
 }
@@ -193,7 +190,7 @@ type endpoint struct {
 
 func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w)
-	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody, permits: h.o.Authorize, log: h.o.Log}
+	c := &call{Request: r, w: w, engine: h.engine, o: &h.o}
 	err := h.admit(c)
 	if err == nil {
 		err = c.receive()
@@ -237,7 +234,7 @@ func (h *endpoint) admit(c *call) (err error) {
 // receive reads the body, so that a caller cannot be authorized long before the request is carried
 // out.
 func (c *call) receive() error {
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, c.maxBody))
+	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, c.o.MaxBody))
 	if err != nil {
 		return err
 	}

@@ -492,7 +492,9 @@ func TestAStreamThatIsCutIsAnError(t *testing.T) {
 
 // request is an ordinary request to a handler.
 func request(h http.Handler, method, target, body string, header ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(method, "http://engine"+target, strings.NewReader(body))
+	ctx, stop := context.WithTimeout(context.Background(), 20*time.Second) // ends a stream that should not begin
+	defer stop()
+	r := httptest.NewRequestWithContext(ctx, method, "http://engine"+target, strings.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])

@@ -111,7 +111,7 @@ type (
 
 // routes are the operations of the API. The documentation of the package lists them.
 var routes = []route{ //nolint:gochecknoglobals // a constant table
-	{"GET /v1/placements", false, byBody, list(placements, func(p PlacementSummary) string { return p.Name })},
+	{"GET /v1/placements", false, itself, list(placements, func(p PlacementSummary) string { return p.Name })},
 	{"GET /v1/placements/{placement}", false, Get, one(func(c *call) (PlacementSummary, error) {
 		p, err := summaryOf(c, c.placement())
 		return p, c.tag(p.Version, err)
@@ -155,10 +155,10 @@ var routes = []route{ //nolint:gochecknoglobals // a constant table
 	{"PUT /v1/strategies/{strategy}", true, Declare, done(putStrategy)},
 	{"DELETE /v1/strategies/{strategy}", true, Declare, done(func(c *call, _ struct{}) error { return c.engine.DeleteStrategy(c.ctx(), c.PathValue("strategy")) })},
 
-	{"GET /v1/runs", false, byBody, list(
+	{"GET /v1/runs", false, itself, list(
 		summaries,
 		func(r fleet.RunSummary) string { return r.Name })},
-	{"POST /v1/runs", true, byBody, with(createRun)},
+	{"POST /v1/runs", true, itself, with(createRun)},
 	{"GET /v1/runs/{run}", false, Get, one(func(c *call) (fleet.Status, error) {
 		s, err := c.engine.Run(c.run()).Status(c.ctx())
 		return c.withoutPlan(s), err
@@ -178,7 +178,7 @@ var routes = []route{ //nolint:gochecknoglobals // a constant table
 		},
 		func(c *call, after string) (*fleet.Follower, error) { return c.engine.Run(c.run()).Follow(after) })},
 	{"GET /v1/runs/{run}/approvals", false, Get, list(func(c *call) ([]approval.Request, error) { return c.engine.Run(c.run()).Requests(c.ctx()) }, requestKey)},
-	{"POST /v1/runs/{run}/commands", true, byBody, done(command)},
+	{"POST /v1/runs/{run}/commands", true, itself, done(command)},
 	{"GET /v1/runs/{run}/explanation", false, Get, list(waiting, func(a stages.Awaited) string { return string(a.Kind) + " " + a.Name })},
 	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, Get, one(func(c *call) (stages.Explanation, error) {
 		return c.engine.Run(c.run()).Explain(c.ctx(), c.PathValue("cluster"))
@@ -195,11 +195,11 @@ var routes = []route{ //nolint:gochecknoglobals // a constant table
 		return RunName{name}, err
 	})},
 
-	{"GET /v1/approvals", false, byBody, list(approvals, requestKey)},
+	{"GET /v1/approvals", false, itself, list(approvals, requestKey)},
 	{"GET /v1/caps", false, Get, list(func(c *call) ([]stages.Cap, error) { return c.engine.Caps(c.ctx()) }, func(k stages.Cap) string { return k.Name })},
 	{"PUT /v1/caps/{cap}", true, Declare, done(func(c *call, k CapLimit) error { return c.engine.SetCap(c.ctx(), c.PathValue("cap"), k.Limit) })},
 	{"DELETE /v1/caps/{cap}", true, Declare, done(func(c *call, _ struct{}) error { return c.engine.DeleteCap(c.ctx(), c.PathValue("cap")) })},
-	{"GET /v1/leases", false, byBody, list(leases, func(l LeaseRecord) string { return l.Run })},
+	{"GET /v1/leases", false, itself, list(leases, func(l LeaseRecord) string { return l.Run })},
 }
 
 func (c *call) placement() string { return c.PathValue("placement") }

@@ -147,7 +147,7 @@ var areas = []area{
 	{path: "hub/internal/runs", uses: with(with(engine, "formats/kubefleet", "hub/manifests"), "hub/compat", "hub/internal/api", "hub/internal/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides", "hub/internal/placements", "hub/internal/requests", "hub/internal/policies", "hub/internal/seals", "hub/internal/metrics")},
 	{path: "hub/migrate", uses: with(with(engine, "backend/kube/inventory", "backend/kube/member", "backend/kube/source"), "formats/kubefleet", "hub/internal/api", "hub/manifests", "internal/kubehttp"), testUses: with(tried, "hub", "hub/compat"), cluster: true},
 	{path: "hub/hubapi", uses: with(with(engine, kube...), "fleet/httpapi", "formats/kubefleet", "hub/internal/status", "internal/kubehttp"), testUses: with(tried, "hub", "hub/compat", "hub/manifests", "internal/parallel"), cluster: true},
-	{path: "hub", uses: with(with(engine, kube...), "api/...", "formats/kubefleet", "formats/oam", "formats/oam/delivery", "internal/kubehttp", "internal/backoff", "internal/reconcile", "hub/..."), testUses: with(tried, "formats/...", "backend/metrics/prometheus", "internal/promenv"), cluster: true},
+	{path: "hub", uses: with(with(engine, kube...), "api/...", "formats/kubefleet", "formats/oam", "formats/oam/delivery", "internal/kubehttp", "internal/backoff", "internal/reconcile", "internal/serving", "hub/..."), testUses: with(tried, "formats/...", "backend/metrics/prometheus", "internal/promenv"), cluster: true},
 	{path: "examples/...", uses: with(engine, "api/...", "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/durable"), program: true, cluster: true},
 	{path: "internal/arch"},
 	{path: "internal/backoff"},

@@ -55,7 +55,7 @@ func wrapped(text string, width int) string {
 	return out.String()
 }
 
-// suggested is the maximum number of letters in which a suggestion differs from a wrong word.
+// suggested is the maximum distance, in letters, between a wrong word and a suggestion.
 const suggested = 2
 
 // UnknownCommand returns the error of a word that is no subcommand of a command.
