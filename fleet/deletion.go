@@ -115,8 +115,11 @@ func (h PlacementHandle) Delete(ctx context.Context, o DeleteOptions) error {
 	}})
 	switch {
 	case err == nil && rec.Deleting.Run == "":
-		_, err = h.e.admitter.Continue(ctx, h.name)
-		return err
+		for {
+			if _, err = h.e.admitter.Continue(ctx, h.name); !errors.Is(err, backend.ErrConflict) {
+				return err
+			}
+		}
 	case !state.IsNotFound(err):
 		return err
 	}

@@ -43,7 +43,7 @@ func (h PlacementHandle) Resolve(ctx context.Context) (Resolution, error) {
 		},
 		Picked: func(context.Context) ([]string, error) { return r.Clusters, nil },
 	})
-	return Resolution(r), err
+	return Resolution(r), h.e.admitter.Sweep(ctx, h.name, err)
 }
 
 // PreviewResolve returns the result that [PlacementHandle.Resolve] would return, and writes

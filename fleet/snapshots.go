@@ -19,7 +19,8 @@ import (
 // concurrently, in any number of engines: every snapshot gets the next index, and the latest one is
 // always complete.
 func (h PlacementHandle) Capture(ctx context.Context) (snapshot.Snapshot, error) {
-	return h.e.planner.Capture(ctx, h.name)
+	s, err := h.e.planner.Capture(ctx, h.name)
+	return s, h.e.admitter.Sweep(ctx, h.name, err)
 }
 
 // PreviewCapture returns the snapshot that [PlacementHandle.Capture] would take, with its items as

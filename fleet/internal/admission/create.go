@@ -66,7 +66,7 @@ func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec plan
 		return state.RunStatus{}, err
 	}
 	if err := ad.planner.Take(ctx, rec, d); err != nil {
-		return state.RunStatus{}, fmt.Errorf("run %s: %w", spec.Name, err)
+		return state.RunStatus{}, fmt.Errorf("run %s: %w", spec.Name, ad.Sweep(ctx, spec.Placement, err))
 	}
 	if err := ad.storeDraft(ctx, rr, d); err != nil {
 		return state.RunStatus{}, err

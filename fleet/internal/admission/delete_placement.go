@@ -17,8 +17,20 @@ import (
 
 // Continue takes one step of the deletion of a placement, or of the planning of a rollback, and
 // reports whether there is nothing left to do. Any engine may call it at any time, and several may
-// at once: each step is a compare-and-swap or idempotent.
+// at once: each step is a compare-and-swap or idempotent. If another engine has taken the step, that
+// is no error.
 func (ad *Admitter) Continue(ctx context.Context, name string) (done bool, err error) {
+	done, err = ad.proceed(ctx, name)
+	if !state.IsNotFound(err) && !errors.Is(err, backend.ErrConflict) {
+		return done, err
+	}
+	if _, _, missing := ad.state.Placement(ctx, name); state.IsNotFound(missing) {
+		return true, nil
+	}
+	return false, err
+}
+
+func (ad *Admitter) proceed(ctx context.Context, name string) (done bool, err error) {
 	rec, _, err := ad.state.Placement(ctx, name)
 	if state.IsNotFound(err) || err == nil && !rec.IsUnderway() {
 		return true, nil

@@ -42,6 +42,28 @@ func (ad *Admitter) purge(ctx context.Context, rec *record.Placement) error {
 	return ad.deleteEmptied(ctx, rec)
 }
 
+// Sweep deletes what a request stored for a placement before the placement refused the request
+// because it is deleted, and returns the cause of the refusal. It deletes nothing while the clusters
+// are being cleaned, because purge lists the stored data after that.
+func (ad *Admitter) Sweep(ctx context.Context, name string, cause error) error {
+	if !state.IsNotFound(cause) && !errors.Is(cause, errdef.ErrDeleting) {
+		return cause
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ad.cfg.CallTimeout)
+	defer cancel()
+	rec, _, err := ad.state.Placement(ctx, name)
+	switch {
+	case err == nil && (rec.Deleting == nil || !rec.IsEmptied()):
+		return cause
+	case err != nil && !state.IsNotFound(err):
+		return errors.Join(cause, err)
+	}
+	if d, _, err := ad.state.DeletedAt(ctx, name); err != nil || d.UID == "" {
+		return errors.Join(cause, err)
+	}
+	return errors.Join(cause, ad.eraseUnder(ctx, name, nil))
+}
+
 // eraseRuns deletes the stored data of the runs of a placement, including their plans, because no
 // two placements share a plan.
 func (ad *Admitter) eraseRuns(ctx context.Context, rec *record.Placement) error {
