@@ -151,7 +151,7 @@ func TestClaimsOfStatefulSetsAreLeftOut(t *testing.T) {
 
 // The number of reported omissions is limited, and common ones are only counted.
 func TestOmissionsAreBounded(t *testing.T) {
-	hub := objects{object("v1", "Namespace", "", "ns"), object("v1", "ConfigMap", "ns", "kube-root-ca.crt"), object("v1", "Pod", "ns", "p"), object("v1", "Pod", "ns", "q")}
+	hub := objects{object("v1", "Namespace", "", "ns"), object("v1", "ConfigMap", "ns", "kube-root-ca.crt"), object("v1", "Event", "ns", "p"), object("v1", "Event", "ns", "q")}
 	var never []snapshot.GroupKind
 	for _, c := range "abcdefghijklmnopqrst" {
 		kind := strings.ToUpper(string(c))
@@ -169,6 +169,29 @@ func TestOmissionsAreBounded(t *testing.T) {
 	set, err = snapshot.Capture(t.Context(), hub[:4], []snapshot.Selector{namespaces("ns")})
 	if told, expected := snapshot.OmissionsTold(set.Omitted); err != nil || len(told) != 0 || expected != 3 {
 		t.Errorf("told %q, expected %d: %v", told, expected, err)
+	}
+}
+
+// An omission names a Pod that no controller made, and what users set in a ServiceAccount default.
+// A Pod of a workload, a ServiceAccount in which nothing is set, and the Leases of controllers are
+// only counted.
+func TestOmissionsNameWhatUsersMadeAndNoClusterGets(t *testing.T) {
+	account := with(object("v1", "ServiceAccount", "ns", "default"), []any{map[string]any{"name": "registry"}}, "imagePullSecrets")
+	account.SetAnnotations(map[string]string{"example.com/role": "r"})
+	hub := objects{
+		object("v1", "Namespace", "", "ns"), object("v1", "Namespace", "", "plain"), object("v1", "ServiceAccount", "plain", "default"),
+		account, object("v1", "Pod", "ns", "debug"), object("coordination.k8s.io/v1", "Lease", "ns", "leader"),
+		controlled(object("v1", "Pod", "ns", "web-1"), "apps/v1", "ReplicaSet", "u1"),
+	}
+	set, err := snapshot.Rules{}.CaptureFrom(t.Context(), hub, []snapshot.Selector{namespaces("ns"), namespaces("plain")}, snapshot.Rules{})
+	told, expected := snapshot.OmissionsTold(set.Omitted)
+	want := []string{
+		"1 Pod left out, ns/debug: a Pod belongs to the node that it runs on; place a Deployment or another workload that makes it",
+		"imagePullSecrets of ServiceAccount ns/default is not carried: every cluster makes its own",
+		"metadata.annotations of ServiceAccount ns/default is not carried: every cluster makes its own",
+	}
+	if diff := cmp.Diff(want, told); diff != "" || expected != 4 || err != nil {
+		t.Errorf("told (-want +got), expected %d, %v:\n%s", expected, err, diff)
 	}
 }
 

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Expected reports whether users expect the omission: of objects that every cluster makes itself,
-// of objects that are being deleted, and of the addresses of Services. A list may only count such
+// Expected reports whether users expect the omission: of objects that every cluster makes itself and
+// in which users set nothing, of objects that are being deleted, and of the addresses of Services. A list may only count such
 // omissions, and an event need not name them.
 func (o Omission) Expected() bool {
-	return o.Reason == EveryCluster || o.Reason == BeingDeleted || o.Reason == NotSet && o.GroupKind == GroupKind{Kind: "Service"}
+	return o.Reason == EveryCluster && o.Field == "" || o.Reason == BeingDeleted || o.Reason == NotSet && o.GroupKind == GroupKind{Kind: "Service"}
 }
 
 // String describes the omission and its reason for people.
@@ -50,6 +50,8 @@ func (r OmissionReason) text() string {
 		return "a controller of the hub made it for another object, and the cluster's makes its own; carry Owned to place it"
 	case BoundOnHub:
 		return "a controller of the hub wrote it for the hub"
+	case NoWorkload:
+		return "a Pod belongs to the node that it runs on; place a Deployment or another workload that makes it"
 	case NotSet:
 		return "nobody set it and the hub's API server filled it in; set it, or carry Defaulted"
 	case Missing:

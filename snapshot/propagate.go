@@ -20,7 +20,7 @@ import (
 //     of endpointslice.kubernetes.io/managed-by with a dot, or with the word controller, names a
 //     controller;
 //   - ConfigMaps and Endpoints that are the lock of a leader election;
-//   - Pods, Nodes, Events, Leases and metrics, which are the state of this cluster;
+//   - Pods, Nodes, Events, Leases and metrics, which are the state of one cluster;
 //   - fleet objects other than envelopes, and the ServiceImports, TrafficManagerProfiles and
 //     TrafficManagerBackends of fleet networking.
 //
@@ -36,6 +36,8 @@ func propagates(id ID, obj map[string]any) bool { return withheld(id, obj) == ""
 func withheld(id ID, obj map[string]any) OmissionReason {
 	meta, _ := obj["metadata"].(map[string]any)
 	switch {
+	case id.Group == "" && id.Kind == "Pod" && controllerOf(meta) == nil && !reserved(id):
+		return NoWorkload
 	case neverPlaced(id.Group, id.Kind):
 		return EveryCluster
 	case reserved(id):
@@ -109,6 +111,25 @@ func generatedCore(id ID, meta map[string]any) bool {
 		return id.Name == "default"
 	}
 	return false
+}
+
+// settings returns the fields of an object that every cluster makes, if users set them: those of the
+// ServiceAccount default, which Pods without an account get.
+func settings(id ID, obj map[string]any) (paths []string) {
+	if id.Group != "" || id.Kind != "ServiceAccount" {
+		return nil
+	}
+	meta, _ := obj["metadata"].(map[string]any)
+	for _, at := range []struct {
+		in    map[string]any
+		field string
+		path  string
+	}{{obj, "automountServiceAccountToken", ""}, {obj, "imagePullSecrets", ""}, {meta, "annotations", "metadata."}, {meta, "labels", "metadata."}} {
+		if _, set := at.in[at.field]; set {
+			paths = append(paths, at.path+at.field)
+		}
+	}
+	return paths
 }
 
 func owned(meta map[string]any) bool {

@@ -196,12 +196,17 @@ func (s *selection) add(id ID, obj *unstructured.Unstructured) bool {
 	if id.Group == "" && id.Kind == "Service" {
 		s.services[key] = obj
 	}
-	if placed || reason == OwnedOnHub || reason == BoundOnHub || reason == EveryCluster {
+	if placed || reason == OwnedOnHub || reason == BoundOnHub || reason == NoWorkload || reason == EveryCluster {
 		s.made[string(obj.GetUID())] = true
 	}
 	switch {
 	case !placed:
 		s.omitted.add(id, reason, "")
+		if reason == EveryCluster {
+			for _, path := range settings(id, obj.Object) {
+				s.omitted.add(id, reason, path)
+			}
+		}
 	case id.Group == "" && id.Kind == "Endpoints":
 		s.endpoints = append(s.endpoints, obj)
 	default:

@@ -195,6 +195,9 @@ const (
 	// hub only: Secrets with tokens of ServiceAccounts, and owned Jobs, ReplicaSets and
 	// ControllerRevisions.
 	BoundOnHub OmissionReason = "BoundOnHub"
+	// NoWorkload is the reason for Pods that no controller made. A workload that makes them can be
+	// placed.
+	NoWorkload OmissionReason = "NoWorkload"
 	// NotSet is the reason for fields that nobody set and that the API server of the hub filled in.
 	NotSet OmissionReason = "NotSet"
 	// Missing is the reason for objects that a selector names although they do not exist or are being
