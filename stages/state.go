@@ -38,7 +38,7 @@ const (
 	Settling
 	// Soaking: healthy, and must remain healthy until the soak ends.
 	Soaking
-	// BackingOff: an attempt failed; the next starts at Until.
+	// BackingOff: an attempt failed; the next starts when the backoff ends.
 	BackingOff
 	// Measuring: healthy, and measured by the checks of its stage.
 	Measuring

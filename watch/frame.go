@@ -507,8 +507,11 @@ func (d *drawing) inFlight(f *runstate.InFlight) string {
 	if f.Attempt > 1 {
 		out += d.paint(held, fmt.Sprintf(", attempt %d", f.Attempt))
 	}
-	if f.Until != 0 && (f.Phase == stages.Soaking || f.Phase == stages.BackingOff) {
-		out += d.paint(plain, ", "+until(f.Until.Time(), d.m.Now))
+	switch {
+	case f.Phase == stages.Soaking:
+		out += d.paint(plain, ", "+until(f.SoakEnds.Time(), d.m.Now))
+	case f.NotYet != 0:
+		out += d.paint(plain, ", "+until(f.NotYet.Time(), d.m.Now))
 	}
 	if f.Drain {
 		out += d.paint(faint, ", skipped")

@@ -53,8 +53,8 @@ func (m Model) Observe(events []stages.Event) Model {
 // alone.
 func (m *Model) since(f *runstate.InFlight) time.Time {
 	p := m.Status.Plan
-	if d := p.Strategy.MinHealthy.Duration; f.Phase == stages.Soaking && d > 0 && f.Until != 0 {
-		return f.Until.Time().Add(-d)
+	if d := p.Strategy.MinHealthy.Duration; f.Phase == stages.Soaking && d > 0 {
+		return f.SoakEnds.Time().Add(-d)
 	}
 	if at, known := m.Since[p.Clusters[f.Pos].Name]; known {
 		return at

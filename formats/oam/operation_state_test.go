@@ -54,10 +54,10 @@ func TestAttemptsAndBackoffOutliveTheProcessAndASuspension(t *testing.T) {
 	w.do("a fails")
 	w.do("step 1s")
 	w.do("a fails")
-	until := w.rec.Run.Form(runstate.Key{}).InFlight[0].Until
+	until := w.rec.Run.Form(runstate.Key{}).InFlight[0].NotYet
 	w.reload()
-	if got := w.rec.Run.Form(runstate.Key{}).InFlight[0]; got.Attempt != 2 || got.Phase != stages.BackingOff || got.Until != until {
-		t.Errorf("after a restart: attempt %d in phase %d until %d, want attempt 2 waiting until %d", got.Attempt, got.Phase, got.Until, until)
+	if got := w.rec.Run.Form(runstate.Key{}).InFlight[0]; got.Attempt != 2 || got.Phase != stages.BackingOff || got.NotYet != until {
+		t.Errorf("after a restart: attempt %d in phase %d until %d, want attempt 2 waiting until %d", got.Attempt, got.Phase, got.NotYet, until)
 	}
 	w.do("suspend")
 	w.reload()

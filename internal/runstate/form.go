@@ -155,9 +155,11 @@ type InFlight struct {
 	// Started is when the cluster started. It moves forward by the time in which the cluster was
 	// Pending, if that time does not count. The deadline begins at Started.
 	Started stages.Instant `json:"s"`
-	// Until is the end of the soak or of the backoff. A soaking cluster whose state becomes
-	// unknown keeps Until while it is Settling.
-	Until stages.Instant `json:"u,omitempty"`
+	// SoakEnds is the end of the soak. A soaking cluster whose state becomes unknown keeps
+	// SoakEnds while it is Settling.
+	SoakEnds stages.Instant `json:"e,omitempty"`
+	// NotYet is the end of the backoff, the earliest time of the next attempt.
+	NotYet stages.Instant `json:"u,omitempty"`
 	// Message is the error of the last attempt or names the unhealthy objects, at most 256
 	// bytes.
 	Message string `json:"m,omitempty"`

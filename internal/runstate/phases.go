@@ -12,22 +12,22 @@ const (
 )
 
 // belonging has the presence of the fields of a cluster in flight that depend on its phase.
-type belonging struct{ until, checks presence }
+type belonging struct{ soakEnds, notYet, checks presence }
 
 // belongings is the table of the phases. If a cluster was Soaking and becomes Settling because its
 // state is unknown, it keeps the end of its soak; a Measuring cluster keeps its checks.
 func belongings(p stages.ClusterPhase) (b belonging, isPhase bool) {
 	switch p {
 	case stages.Applying:
-		return belonging{until: never, checks: never}, true
+		return belonging{}, true
 	case stages.Settling:
-		return belonging{until: sometimes, checks: sometimes}, true
+		return belonging{soakEnds: sometimes, checks: sometimes}, true
 	case stages.Soaking:
-		return belonging{until: always, checks: never}, true
+		return belonging{soakEnds: always}, true
 	case stages.Measuring:
-		return belonging{until: never, checks: always}, true
+		return belonging{checks: always}, true
 	case stages.BackingOff:
-		return belonging{until: always, checks: never}, true
+		return belonging{notYet: always}, true
 	default:
 		return belonging{}, false
 	}
@@ -37,8 +37,11 @@ func belongings(p stages.ClusterPhase) (b belonging, isPhase bool) {
 func (f *InFlight) Enter(p stages.ClusterPhase) {
 	f.Phase = p
 	b, _ := belongings(p)
-	if b.until == never {
-		f.Until = 0
+	if b.soakEnds == never {
+		f.SoakEnds = 0
+	}
+	if b.notYet == never {
+		f.NotYet = 0
 	}
 	if b.checks == never {
 		f.Checks = nil
@@ -51,15 +54,19 @@ func (f *InFlight) Wrong() string {
 	switch {
 	case !isPhase:
 		return "there is no such phase"
-	case b.until == always && f.Until == 0:
-		return "it has no end of its wait"
-	case b.until == never && f.Until != 0:
-		return "it waits for an end"
+	case b.soakEnds == always && f.SoakEnds == 0:
+		return "it has no end of its soak"
+	case b.soakEnds == never && f.SoakEnds != 0:
+		return "it has an end of its soak"
+	case b.notYet == always && f.NotYet == 0:
+		return "it has no end of its backoff"
+	case b.notYet == never && f.NotYet != 0:
+		return "it has an end of its backoff"
 	case b.checks == always && f.Checks == nil:
 		return "it has no checks"
 	case b.checks == never && f.Checks != nil:
 		return "it has checks"
-	case f.Until != 0 && f.Checks != nil:
+	case f.SoakEnds != 0 && f.Checks != nil:
 		return "it soaks and has checks at once"
 	default:
 		return ""

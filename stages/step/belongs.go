@@ -401,8 +401,8 @@ func (c *runCheck) clusters() {
 			c.wrong("inFlight", "slot %d: attempt %d or %d tries is impossible", i, f.Attempt, f.Tries)
 		case f.Wrong() != "":
 			c.wrong("inFlight", "slot %d: a cluster is %s: %s", i, f.Phase, f.Wrong())
-		case !areMoments(f.Started, f.Until, f.Since):
-			c.moments("inFlight", f.Started, f.Until, f.Since)
+		case !areMoments(f.Started, f.SoakEnds, f.NotYet, f.Since):
+			c.moments("inFlight", f.Started, f.SoakEnds, f.NotYet, f.Since)
 		case f.Checks != nil:
 			c.clusterChecks(f)
 		}

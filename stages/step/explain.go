@@ -183,8 +183,10 @@ func awaitsRetry(p *stages.Plan, y *runstate.Retrying) stages.Awaited {
 func awaitsInFlight(p *stages.Plan, r *Run, f *runstate.InFlight) stages.Awaited {
 	a := stages.Awaited{Kind: stages.AwaitObservation, Name: p.Clusters[f.Pos].Name, Message: f.Message}
 	switch f.Phase {
-	case stages.Soaking, stages.BackingOff:
-		a.Kind, a.Until = stages.AwaitTime, f.Until.Time()
+	case stages.Soaking:
+		a.Kind, a.Until = stages.AwaitTime, f.SoakEnds.Time()
+	case stages.BackingOff:
+		a.Kind, a.Until = stages.AwaitTime, f.NotYet.Time()
 	case stages.Applying:
 		if a.Message == "" {
 			a.Message = "being applied"

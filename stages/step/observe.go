@@ -115,8 +115,8 @@ func (ob observer) attemptFailed(f *runstate.InFlight, o *stages.Observation) {
 			f.Message = values.Cut(o.Message, maxMessage-len(after)) + after
 		}
 		f.Enter(stages.BackingOff)
-		f.Until = ob.now.Add(wait)
-		ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterRetrying, Attempt: f.Attempt, Message: f.Message, Until: f.Until.Time()})
+		f.NotYet = ob.now.Add(wait)
+		ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterRetrying, Attempt: f.Attempt, Message: f.Message, Until: f.NotYet.Time()})
 	}
 }
 
@@ -165,15 +165,15 @@ func (ob observer) progress(f *runstate.InFlight, o *stages.Observation) {
 	case proven && (unchanged || soak == 0 || f.Checks != nil || ob.p.Stages[ob.r.form.Stage].Remove):
 		ob.healthy(f, unchanged)
 	case proven:
-		if f.Until == 0 {
-			f.Until = ob.now.Add(soak)
+		if f.SoakEnds == 0 {
+			f.SoakEnds = ob.now.Add(soak)
 		}
 		f.Enter(stages.Soaking)
 		f.Message = ""
 		ob.changed = true
-	case f.Until != 0 || f.Checks != nil:
+	case f.SoakEnds != 0 || f.Checks != nil:
 		f.Enter(stages.Settling)
-		f.Until, f.Checks = 0, nil
+		f.SoakEnds, f.Checks = 0, nil
 		ob.changed = true
 		ob.note(f, o.Message)
 		ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterUnhealthy, Attempt: f.Attempt, Message: f.Message})
@@ -229,7 +229,7 @@ func (ob observer) clocks() {
 		switch {
 		case ob.late(f, deadline):
 			ob.overdue(f, deadline)
-		case f.Phase == stages.Soaking && ob.now >= f.Until:
+		case f.Phase == stages.Soaking && ob.now >= f.SoakEnds:
 			ob.healthy(f, false)
 		case f.Phase == stages.Measuring && ob.now >= f.Checks.Until:
 			ob.giveUp(f, "its checks have expired: "+stages.UnsuccessfulChecks(f.Checks.Checks))
@@ -240,7 +240,7 @@ func (ob observer) clocks() {
 		return
 	}
 	ob.eachInFlight(func(f *runstate.InFlight) {
-		if f.Phase == stages.BackingOff && ob.now >= f.Until {
+		if f.Phase == stages.BackingOff && ob.now >= f.NotYet {
 			f.Enter(stages.Applying)
 			f.Attempt++
 			ob.changed = true

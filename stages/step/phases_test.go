@@ -110,7 +110,7 @@ func (f *flight) cluster() *runstate.InFlight {
 func (f *flight) phase() string {
 	c := f.cluster()
 	out := c.Phase.String()
-	if c.Phase == stages.Settling && c.Until != 0 {
+	if c.Phase == stages.Settling && c.SoakEnds != 0 {
 		out += ", in its soak"
 	}
 	if c.Phase == stages.Settling && c.Checks != nil {
@@ -156,8 +156,8 @@ func TestThePhaseAfterAnObservation(t *testing.T) {
 			if got := f.phase(); got != after[i] || now.Wrong() != "" {
 				t.Errorf("%s, then %s: %s, want %s; %s", phase, word, got, after[i], now.Wrong())
 			}
-			if kept := strings.Contains(phase, "soak") || phase == "Soaking"; kept && (f.phase() == "Soaking" || strings.Contains(f.phase(), "soak")) && now.Until != before.Until {
-				t.Errorf("%s, then %s: the soak ends at %d, not at %d", phase, word, now.Until, before.Until)
+			if kept := strings.Contains(phase, "soak") || phase == "Soaking"; kept && (f.phase() == "Soaking" || strings.Contains(f.phase(), "soak")) && now.SoakEnds != before.SoakEnds {
+				t.Errorf("%s, then %s: the soak ends at %d, not at %d", phase, word, now.SoakEnds, before.SoakEnds)
 			}
 		}
 	}
@@ -167,8 +167,10 @@ func TestThePhaseAfterAnObservation(t *testing.T) {
 func TestAClusterWithFieldsOfAnotherPhase(t *testing.T) {
 	for phase, words := range phases() {
 		for name, change := range map[string]func(*runstate.InFlight){
-			"an end":            func(f *runstate.InFlight) { f.Until = 1 },
-			"no end":            func(f *runstate.InFlight) { f.Until = 0 },
+			"a soak":            func(f *runstate.InFlight) { f.SoakEnds = 1 },
+			"no soak":           func(f *runstate.InFlight) { f.SoakEnds = 0 },
+			"a backoff":         func(f *runstate.InFlight) { f.NotYet = 1 },
+			"no backoff":        func(f *runstate.InFlight) { f.NotYet = 0 },
 			"checks":            func(f *runstate.InFlight) { f.Checks = newFlight(t).observe("healthy", "soaked").cluster().Checks },
 			"no checks":         func(f *runstate.InFlight) { f.Checks = nil },
 			"a phase before":    func(f *runstate.InFlight) { f.Phase = 0 },
@@ -179,9 +181,10 @@ func TestAClusterWithFieldsOfAnotherPhase(t *testing.T) {
 			run.form.InFlight = slices.Clone(run.form.InFlight)
 			change(&run.form.InFlight[0])
 			allowed := map[string][]string{
-				"Applying": {"no end", "no checks"}, "Settling": {"an end", "no end", "checks", "no checks"}, "Soaking": {"an end", "no checks"},
-				"Settling, in its soak": {"an end", "no end", "no checks"}, "Measuring": {"no end", "checks"}, "BackingOff": {"an end", "no checks"},
-				"Settling, with checks": {"no end", "checks", "no checks"},
+				"Applying": {"no soak", "no backoff", "no checks"}, "Settling": {"a soak", "no soak", "no backoff", "checks", "no checks"},
+				"Soaking": {"a soak", "no backoff", "no checks"}, "Settling, in its soak": {"a soak", "no soak", "no backoff", "no checks"},
+				"Measuring": {"no soak", "no backoff", "checks"}, "Settling, with checks": {"no soak", "no backoff", "checks", "no checks"},
+				"BackingOff": {"no soak", "a backoff", "no checks"},
 			}[phase]
 			if err := run.Check(f.p); (err == nil) != slices.Contains(allowed, name) || err != nil && !strings.Contains(err.Error(), "inFlight") {
 				t.Errorf("a cluster that is %s with %s: %v", phase, name, err)

@@ -120,7 +120,8 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 	deadline := timeLimit(d.p, &d.r)
 	for i := range d.r.form.InFlight {
 		if f := &d.r.form.InFlight[i]; f.Attempt != 0 {
-			w.at(f.Until)
+			w.at(f.SoakEnds)
+			w.at(f.NotYet)
 			if deadline > 0 {
 				w.at(f.Started.Add(deadline))
 			}

@@ -91,7 +91,7 @@ func (s listedCluster) trouble() (reason, message string) {
 	message = fmt.Sprintf("attempt %d: %s", s.flight.Attempt, s.flight.Message)
 	switch s.flight.Phase {
 	case stages.BackingOff:
-		return api.ReasonClusterRetrying, message + "; next attempt at " + s.flight.Until.Time().Format(time.RFC3339)
+		return api.ReasonClusterRetrying, message + "; next attempt at " + s.flight.NotYet.Time().Format(time.RFC3339)
 	case stages.Applying:
 		return api.ReasonClusterApplying, message
 	default:
