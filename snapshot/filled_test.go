@@ -240,9 +240,9 @@ func TestExcludedKindsOfANamespaceAreTold(t *testing.T) {
 		selector snapshot.Selector
 		want     []string
 	}{
-		"none is read":  {snapshot.Rules{Never: []snapshot.GroupKind{secret, node}}, hub, namespaces("ns"), []string{"every Secret is left out: the host's rules exclude the kind"}},
-		"one is read":   {snapshot.Rules{Never: []snapshot.GroupKind{secret}}, append(slices.Clone(hub), object("v1", "Secret", "ns", "s")), namespaces("ns"), []string{"1 Secret left out, ns/s: the host's rules exclude the kind"}},
-		"named kinds":   {snapshot.Rules{Only: []snapshot.GroupKind{{Kind: "Namespace"}, {Kind: "ConfigMap"}}}, hub, namespaces("ns"), []string{"all kinds but those that the host's rules name are left out"}},
+		"none is read":  {snapshot.Rules{Never: []snapshot.GroupKind{secret, node}}, hub, namespaces("ns"), []string{"every Secret is left out, if there is one: the rules of the engine exclude the kind"}},
+		"one is read":   {snapshot.Rules{Never: []snapshot.GroupKind{secret}}, append(slices.Clone(hub), object("v1", "Secret", "ns", "s")), namespaces("ns"), []string{"1 Secret left out, ns/s: the rules of the engine exclude the kind"}},
+		"named kinds":   {snapshot.Rules{Only: []snapshot.GroupKind{{Kind: "Namespace"}, {Kind: "ConfigMap"}}}, hub, namespaces("ns"), []string{"all kinds but those that the rules of the engine name are left out"}},
 		"no namespace":  {snapshot.Rules{Never: []snapshot.GroupKind{secret}}, hub, config, nil},
 		"no such rules": {snapshot.Rules{}, hub, namespaces("ns"), nil},
 	} {

@@ -26,9 +26,9 @@ func (o Omission) String() string {
 	}
 	switch {
 	case o.Count == 0 && o.Kind == everyKind:
-		return "all kinds but those that the host's rules name are left out"
+		return "all kinds but those that the rules of the engine name are left out"
 	case o.Count == 0:
-		return fmt.Sprintf("every %s is left out: %s", o.GroupKind, o.Reason.text())
+		return fmt.Sprintf("every %s is left out, if there is one: %s", o.GroupKind, o.Reason.text())
 	case o.Field != "":
 		return fmt.Sprintf("%s of %s %s is not carried: %s", o.Field, o.GroupKind, some, o.Reason.text())
 	}
@@ -45,7 +45,7 @@ func (r OmissionReason) text() string {
 	case Reserved:
 		return "nothing in a reserved namespace is placed"
 	case Excluded:
-		return "the host's rules exclude the kind"
+		return "the rules of the engine exclude the kind"
 	case OwnedOnHub:
 		return "a controller of the hub made it for another object, and the cluster's makes its own; carry Owned to place it"
 	case BoundOnHub:

@@ -192,7 +192,7 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway history run/web-1", "ann")
 	w.shows(cli.ExitDone, "slipway wait web-1")
 	w.shows(cli.ExitDone, "slipway drift web --clusters "+w.path("members"))
-	w.shows(cli.ExitFailed, "slipway drift web", "--clusters is not set")
+	w.shows(cli.ExitUsage, "slipway drift web", "--clusters is not set")
 
 	w.shows(cli.ExitDone, `patch configmap web -n shop --type merge -p {"data":{"key":"v2"}}`)
 	w.shows(cli.ExitDone, "slipway create run web-2 --placement web --strategy careful")

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	driftcmd "github.com/slipway-dev/slipway/cmd/slipway/internal/drift"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -184,6 +185,9 @@ func newDiff(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if err := o.checkMembers(c); err != nil {
+				return err
+			}
 			return printDifferences(o, c.Diff(ctx, spec, s.clusters...), func(d *fleet.ClusterDiff) *drift.ClusterReport { return &d.ClusterReport })
 		})
 	s.flags(cmd)
@@ -197,6 +201,9 @@ func newDrift(o *options) *cobra.Command {
 	var s specOptions
 	cmd := o.reading("drift PLACEMENT | --hub FILE --member FILE", "Show how the clusters, or a file, differ from what they should have; nothing is written",
 		"slipway drift web\nslipway drift --hub hub.yaml --member member.yaml", func(ctx context.Context, c call) error {
+			if err := o.checkMembers(c); err != nil {
+				return err
+			}
 			found := c.Placement(c.args[0]).Drift(ctx, fleet.DriftOptions{Clusters: s.clusters, Index: s.at()})
 			return printDifferences(o, found, func(d *drift.ClusterReport) *drift.ClusterReport { return d })
 		})
@@ -207,17 +214,28 @@ func newDrift(o *options) *cobra.Command {
 	return cmd
 }
 
+// checkMembers refuses to read the members of a hub if --clusters does not say how to reach them.
+func (o *options) checkMembers(c call) error {
+	if c.Hub != nil && o.target.Clusters == "" {
+		return cli.Usagef("%w", hubtarget.ErrNoMembers)
+	}
+	return nil
+}
+
 // printDifferences shows the differences of clusters, a row for each object, and with -o json,
 // yaml and name each cluster once. The error is cli.ErrDiffers if there are differences, and
 // names the clusters that could not be compared.
 func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) *drift.ClusterReport) error {
 	l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Object", "Reason", "Paths"}}
-	differ, unread := false, []string(nil)
+	differ, unread, compared := false, []string(nil), 0
 	for value, err := range found {
 		if err != nil {
 			return err
 		}
 		c := of(&value)
+		if c.State == drift.Compared {
+			compared++
+		}
 		differ = differ || len(c.Objects) > 0
 		if len(c.Problems) > 0 {
 			unread = append(unread, fmt.Sprintf("cluster %s: %s", c.Cluster, strings.Join(c.Problems, "; ")))
@@ -237,7 +255,14 @@ func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) 
 		}
 	}
 	l.Sort() // they arrive in the order of comparison
-	if !o.IsTable() || l.Len() > 0 {
+	switch {
+	case o.IsTable() && !differ && len(unread) == 0:
+		clusters := "cluster"
+		if compared != 1 {
+			clusters = cli.Plural(clusters)
+		}
+		fmt.Fprintf(o.ErrOut, "no differences on %d %s\n", compared, clusters)
+	case !o.IsTable() || l.Len() > 0:
 		if err := o.Print(l); err != nil {
 			return err
 		}

@@ -114,7 +114,7 @@ func (ad *Admitter) renameRollback(ctx context.Context, rec *record.Placement) e
 
 // refuseRollback records why a run is not rolled back, and releases the placement.
 func (ad *Admitter) refuseRollback(ctx context.Context, rec *record.Placement, cause error) error {
-	in := lifecycle.RollbackAbandoned{UID: rec.Rollback.UID, Reason: state.ReasonOf(cause)}
+	in := lifecycle.RollbackAbandoned{UID: rec.Rollback.UID, Reason: guard.ReasonOf(cause)}
 	_, _, err := ad.state.Advance(ctx, rec.Placement.Name, &state.Transition{Input: state.Always(in)})
 	return err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/errdef"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
@@ -163,7 +164,7 @@ func (cs *Caps) Explain(ctx context.Context, waiting []stages.Awaited) error {
 		case state.IsNotFound(err):
 			a.Message = "there is no cap " + a.Name + ": declare it first"
 		case state.IsLasting(err):
-			a.Message = "cap " + a.Name + " cannot be read: " + state.ReasonOf(err)
+			a.Message = "cap " + a.Name + " cannot be read: " + guard.ReasonOf(err)
 		case err != nil:
 			return err
 		default:

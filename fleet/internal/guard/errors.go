@@ -3,6 +3,7 @@ package guard
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
 )
@@ -20,6 +21,11 @@ func Permanent(err error) error {
 func Transient(err error) bool {
 	return err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, backend.ErrConflict) &&
 		!errors.Is(err, backend.ErrFenced) && !errors.Is(err, backend.ErrPermanent)
+}
+
+// ReasonOf returns the text of an error as a reason to record, without its kind, and clipped.
+func ReasonOf(err error) string {
+	return Clip(strings.TrimSuffix(err.Error(), ": "+backend.ErrPermanent.Error()))
 }
 
 // Clip bounds a text from outside to 256 characters and replaces its control characters by spaces.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/apply"
@@ -55,7 +56,13 @@ func (x *Comparison) report(out *drift.ClusterReport, targets []*target) {
 
 // Failed returns the report of a comparison that failed with err.
 func (x *Comparison) Failed(err error) drift.ClusterReport {
-	return drift.ClusterReport{Placement: x.Placement, Cluster: x.Cluster.Name, State: drift.Unknown, Observed: x.Now, Problems: []string{guard.Clip(err.Error())}}
+	return drift.ClusterReport{Placement: x.Placement, Cluster: x.Cluster.Name, State: drift.Unknown, Observed: x.Now, Problems: []string{problemText(x.Cluster.Name, err)}}
+}
+
+// problemText returns an error as a problem of a report. The report names the cluster, so the problem
+// does not.
+func problemText(cluster string, err error) string {
+	return strings.TrimPrefix(guard.ReasonOf(err), "cluster "+cluster+": ")
 }
 
 // Compare carries out a comparison. If the member fails to return an object, the result lists that
@@ -85,7 +92,7 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (drift.ClusterRepor
 	}
 	out.Revision = x.Revision.Digest
 	for _, problem := range x.Revision.unplacedProblems() {
-		out.Problems = append(out.Problems, guard.Clip(problem.Error()))
+		out.Problems = append(out.Problems, guard.ReasonOf(problem))
 	}
 	targets := targetsOf(x.Revision, l.ledger)
 	targets = slices.DeleteFunc(targets, func(t *target) bool { return t.want == nil })
@@ -109,7 +116,7 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (drift.ClusterRepor
 		if _, gone := readLedger(ctx, m, x.Placement, x.Key); gone != nil || ctx.Err() != nil {
 			return out, err
 		}
-		out.Problems = append(out.Problems, guard.Clip(err.Error()))
+		out.Problems = append(out.Problems, problemText(x.Cluster.Name, err))
 	}
 	if targets = shown; len(targets) == 0 && failed != nil {
 		return out, failed
@@ -244,7 +251,7 @@ func (w *work) reportDrift(ctx context.Context) error {
 		for _, t := range w.targets {
 			switch {
 			case t.unread():
-				out.Problems = append(out.Problems, guard.Clip(t.failed.err.Error()))
+				out.Problems = append(out.Problems, problemText(w.m.name, t.failed.err))
 			case t.want != nil:
 				wanted = append(wanted, t)
 			}

@@ -3,10 +3,8 @@ package state
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/versioned"
 )
 
@@ -20,12 +18,6 @@ func PermanentIfGone(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %s", backend.ErrPermanent, err.Error())
-}
-
-// ReasonOf returns the text of an error as a reason to record, without its kind, and clipped.
-func ReasonOf(err error) string {
-	text := strings.TrimSuffix(err.Error(), ": "+backend.ErrPermanent.Error())
-	return guard.Clip(text)
 }
 
 // IsLasting reports whether an error of a record is permanent, so that a retry cannot succeed.

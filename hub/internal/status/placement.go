@@ -198,7 +198,7 @@ func LeftOut(all []snapshot.Omission) string {
 	}
 	out := ". " + strings.Join(told, ". ")
 	if expected > 0 {
-		out += fmt.Sprintf(". %d more that every cluster makes by itself, or that are being deleted", expected)
+		out += fmt.Sprintf(". Also left out: objects that every cluster makes by itself or that are being deleted (%d)", expected)
 	}
 	return api.Printable(out, leftOutMost)
 }

@@ -3,6 +3,7 @@ package hubtarget
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -102,10 +103,13 @@ func (f *Flags) open() (*hubapi.Hub, error) {
 	})
 }
 
+// ErrNoMembers says that the members of a hub are needed and not named.
+var ErrNoMembers = errors.New("--clusters is not set: it names a kubeconfig whose contexts are the members, or the directory of slipway hub --members")
+
 func dialer(clusters string) backend.Dialer {
 	if clusters == "" {
-		return backend.DialerFunc(func(_ context.Context, c placement.Cluster) (backend.Conn, error) {
-			return nil, fmt.Errorf("cluster %s: --clusters is not set: it names a kubeconfig whose contexts are the members, or a directory with NAME.kubeconfig for each: %w", c.Name, backend.ErrPermanent)
+		return backend.DialerFunc(func(context.Context, placement.Cluster) (backend.Conn, error) {
+			return nil, fmt.Errorf("%w: %w", ErrNoMembers, backend.ErrPermanent)
 		})
 	}
 	configs := member.KubeconfigContexts(clusters, member.Trusted())
