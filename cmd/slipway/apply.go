@@ -335,9 +335,10 @@ type changed struct {
 
 // deletion are the flags of delete -f.
 type deletion struct {
-	files           []string
-	dry, yes, force bool
-	placed          fleet.DeleteOptions
+	files      []string
+	dry, force bool
+	sure       cli.Confirmation
+	placed     fleet.DeleteOptions
 }
 
 // deleteFiles deletes the objects in files. It shows them, and asks first on a terminal.
@@ -361,7 +362,7 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 				fmt.Fprintf(o.ErrOut, "%s\n", willDelete(&changes[i], d.placed))
 			}
 		}
-		if err := o.confirmDeletion(d.yes); err != nil {
+		if err := o.Confirm(ctx, d.sure, "delete", notDeleted); err != nil {
 			return err
 		}
 	}

@@ -184,7 +184,7 @@ func (o *options) deleteOnHub(ctx context.Context, c call, d deletion) error {
 				fmt.Fprintf(o.ErrOut, "%s will be deleted\n", changes[i].Object())
 			}
 		}
-		if err := o.confirmDeletion(d.yes); err != nil {
+		if err := o.Confirm(ctx, d.sure, "delete", notDeleted); err != nil {
 			return err
 		}
 	}

@@ -255,7 +255,7 @@ func TestTheObjectsOfFilesAreDeleted(t *testing.T) {
 	v.shows(cli.ExitDone, "get placements", "store", "Deleting")
 	v.shows(cli.ExitDone, "describe placement store", "Deleting since:   2")
 	v.shows(cli.ExitDone, "get strategies", "no strategies")
-	v.shows(cli.ExitFailed, "delete strategy none", "strategy none does not exist")
+	v.shows(cli.ExitFailed, "delete strategy none --yes", "strategy none does not exist")
 }
 
 // A placement that was never rolled out is gone at once, with its overrides: no cluster has objects
@@ -274,7 +274,7 @@ func TestAPlacementThatWasNeverRolledOutIsDeletedAtOnce(t *testing.T) {
 		v.shows(cli.ExitDone, "get placements", "no placements")
 	}
 	v.shows(cli.ExitDone, "apply -f "+dir, "placement/store: created")
-	v.shows(cli.ExitDone, "delete placement store", "placement/store: deleted\n")
+	v.shows(cli.ExitDone, "delete placement store --yes", "placement/store: deleted\n")
 	v.shows(cli.ExitDone, "delete -f "+v.write("a.yaml", placementFile), "placement/store: not found")
 }
 

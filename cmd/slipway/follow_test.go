@@ -20,7 +20,7 @@ func TestARunIsFollowedToTheEndOfItsRollback(t *testing.T) {
 			v := newEnv(t)
 			v.serve()
 			lines, end := v.start(append(follow, "--store", v.file)...)
-			v.shows(cli.ExitDone, "reject shop-2 --as ann")
+			v.shows(cli.ExitDone, "reject shop-2 --as ann --yes")
 			var out []string
 			for lines.Scan() {
 				out = append(out, lines.Text())
@@ -48,9 +48,9 @@ func TestARunIsFollowedToTheEndOfItsRollback(t *testing.T) {
 // On a file without an engine, the command reports a requested rollback and does not wait for it.
 func TestARollbackThatNoEngineDoesIsNotWaitedFor(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitDone, "approve shop-2 --as ann")
+	v.shows(cli.ExitDone, "approve shop-2 --as ann --yes")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
-	v.shows(cli.ExitDone, "rollback shop-2 --name back --as ann")
+	v.shows(cli.ExitDone, "rollback shop-2 --name back --as ann --yes")
 	v.shows(cli.ExitFailed, "wait shop-2", "no engine runs on the store")
 	v.shows(cli.ExitDone, "watch shop-2", "RunCompleted")
 	v.shows(cli.ExitDone, "describe run shop-2", "going to be rolled back by run back")

@@ -240,8 +240,8 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 // The next running engine performs the recorded commands.
 func TestAnApprovalIsCarriedOutByTheEngine(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitFailed, "approve shop-2 other --as ann", "other")
-	v.shows(cli.ExitDone, "approve shop-2 shop-2-after-canary --as ann --comment fine", "approval/shop-2-after-canary: approve by ann is recorded")
+	v.shows(cli.ExitFailed, "approve shop-2 other --as ann --yes", "other")
+	v.shows(cli.ExitDone, "approve shop-2 shop-2-after-canary --as ann --comment fine --yes", "approval/shop-2-after-canary: approve by ann is recorded")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
 	v.shows(cli.ExitDone, "get runs shop-2", "Completed", "3/3")
 	v.shows(cli.ExitDone, "history run/shop-2", "ann")
@@ -249,7 +249,7 @@ func TestAnApprovalIsCarriedOutByTheEngine(t *testing.T) {
 
 func TestARejectionEndsTheRun(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitDone, "reject shop-2 shop-2-after-canary --as ann", "reject by ann")
+	v.shows(cli.ExitDone, "reject shop-2 shop-2-after-canary --as ann --yes", "reject by ann")
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
 		if s, err := e.Run("shop-2").Wait(ctx); err != nil || s.Run.State == stages.Completed {
 			t.Errorf("%s, %v", s.Run.State, err)
@@ -264,10 +264,10 @@ func TestARunIsStoppedAndStartedAgain(t *testing.T) {
 	v.shows(cli.ExitDone, "start shop-2 --as ann", "start is recorded")
 	v.shows(cli.ExitFailed, "retry other --as ann", "other")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Running) })
-	v.shows(cli.ExitDone, "skip shop-2 --as ann --what cluster/eu-3", "skip is recorded")
-	v.shows(cli.ExitDone, "abort shop-2 --as ann", "abort is recorded")
+	v.shows(cli.ExitDone, "skip shop-2 --as ann --what cluster/eu-3 --yes", "skip is recorded")
+	v.shows(cli.ExitDone, "abort shop-2 --as ann --yes", "abort is recorded")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Aborted) })
-	v.shows(cli.ExitDone, "delete run run/shop-2", "run/shop-2: deleted")
+	v.shows(cli.ExitDone, "delete run run/shop-2 --yes", "run/shop-2: deleted")
 	if out := v.shows(cli.ExitDone, "get runs -o name"); out != "run/shop-1\n" {
 		t.Errorf("runs: %q", out)
 	}
@@ -275,10 +275,10 @@ func TestARunIsStoppedAndStartedAgain(t *testing.T) {
 
 func TestAnActiveRunIsDeletedByForce(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitFailed, "delete run shop-2", "run shop-2", "the run is Running: stop or abort it first")
+	v.shows(cli.ExitFailed, "delete run shop-2 --yes", "run shop-2", "the run is Running: stop or abort it first")
 	v.shows(cli.ExitDone, "get runs", "shop-2")
-	v.shows(cli.ExitDone, "delete run shop-2 --force", "run/shop-2: deleted")
-	v.shows(cli.ExitFailed, "delete run shop-2 --force", "does not exist")
+	v.shows(cli.ExitDone, "delete run shop-2 --force --yes", "run/shop-2: deleted")
+	v.shows(cli.ExitFailed, "delete run shop-2 --force --yes", "does not exist")
 	v.shows(cli.ExitDone, "get clusters", "eu-1") // the content of the run stays
 	if got := v.key("eu-1"); got != "v2" {
 		t.Errorf("eu-1 has %s, want v2", got)
@@ -287,8 +287,8 @@ func TestAnActiveRunIsDeletedByForce(t *testing.T) {
 
 func TestAPlacementIsDeletedByTheEngine(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitFailed, "delete placement other", "placement other")
-	v.shows(cli.ExitDone, "delete placement placement/shop", "placement/shop: deleting, the engine that runs on this store next removes its objects from the clusters")
+	v.shows(cli.ExitFailed, "delete placement other --yes", "placement other")
+	v.shows(cli.ExitDone, "delete placement placement/shop --yes", "placement/shop: deleting, the engine that runs on this store next removes its objects from the clusters")
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
 		for d := (fleet.Deletion{}); d.Ended.IsZero(); time.Sleep(time.Millisecond) {
 			var err error
@@ -300,7 +300,7 @@ func TestAPlacementIsDeletedByTheEngine(t *testing.T) {
 	if _, err := v.members.Cluster("eu-1").Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"}); err == nil {
 		t.Error("eu-1 has what the placement brought")
 	}
-	v.shows(cli.ExitDone, "delete deletion shop", "deletion/shop: deleted")
+	v.shows(cli.ExitDone, "delete deletion shop --yes", "deletion/shop: deleted")
 }
 
 // until waits for a state of shop-2.
@@ -323,7 +323,7 @@ func TestARollbackIsPreviewedAndDone(t *testing.T) {
 		t.Errorf("shop-2 came to eu-1 only, the rollback has\n%s", out)
 	}
 	v.shows(cli.ExitDone, "get runs -o name")
-	v.shows(cli.ExitDone, "rollback shop-2 --as ann --name back --reason slow", "run/back: it rolls back shop-2")
+	v.shows(cli.ExitDone, "rollback shop-2 --as ann --name back --reason slow --yes", "run/back: it rolls back shop-2")
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
 		for begun := false; !begun; time.Sleep(time.Millisecond) {
 			back, err := e.Run("shop-2").RollbackStatus(ctx)
@@ -408,9 +408,9 @@ func TestCapsAreSetAndDeleted(t *testing.T) {
 	v.shows(cli.ExitDone, "set cap all 7", "cap/all: at most 7")
 	v.shows(cli.ExitDone, "get caps", "all", "7")
 	v.shows(cli.ExitFailed, "set cap all -- -1", "limit")
-	v.shows(cli.ExitDone, "delete cap all", "cap/all: deleted")
+	v.shows(cli.ExitDone, "delete cap all --yes", "cap/all: deleted")
 	v.shows(cli.ExitDone, "get caps", "no caps")
-	v.shows(cli.ExitDone, "delete deletion nothing", "deletion/nothing: deleted")
+	v.shows(cli.ExitDone, "delete deletion nothing --yes", "deletion/nothing: deleted")
 }
 
 func TestCalledByKubectlItIsNamedSo(t *testing.T) {
@@ -497,7 +497,7 @@ func TestARunThatIsCreatedIsDrivenByTheEngine(t *testing.T) {
 	v := newEnv(t)
 	file := filepath.Join(t.TempDir(), "strategy.yaml")
 	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))
-	v.shows(cli.ExitDone, "abort shop-2 --as ann")
+	v.shows(cli.ExitDone, "abort shop-2 --as ann --yes")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Aborted) })
 	v.shows(cli.ExitDone, "create run shop-3 --as ann --placement shop --strategy "+file, "run/shop-3: created, stages 1, clusters 3")
 	v.shows(cli.ExitFailed, "create run shop-3 --as ann --placement shop --strategy "+file, "shop-3")
@@ -515,8 +515,8 @@ func TestARunIsNamedByItsKindToo(t *testing.T) {
 	for _, args := range []string{
 		"get run run/shop-1", "describe run run/shop-1", "get clusters --run run/shop-1", "get approvals --run run/shop-2", "history run/shop-1", "explain run/shop-1",
 		"explain run/shop-1 cluster/eu-1", "timeline run/shop-1", "forecast run/shop-2", "watch run/shop-1", "wait run/shop-1", "rollback run/shop-2 --preview",
-		"stop run/shop-2", "start run/shop-2", "skip run/shop-2 --what cluster/eu-2", "retry run/shop-2", "approve run/shop-2 --as ann",
-		"rollback run/shop-2 --name run/shop-2-back", "delete run run/shop-1",
+		"stop run/shop-2", "start run/shop-2", "skip run/shop-2 --what cluster/eu-2 --yes", "retry run/shop-2", "approve run/shop-2 --as ann --yes",
+		"rollback run/shop-2 --name run/shop-2-back --yes", "delete run run/shop-1 --yes",
 	} {
 		v.shows(cli.ExitDone, args)
 	}

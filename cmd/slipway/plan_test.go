@@ -92,7 +92,7 @@ func TestARollbackThatHasNoNameYetIsRecorded(t *testing.T) {
 	}))
 	defer server.Close()
 	want := "run/shop-2: rollback is recorded; describe run shop-2 shows the run that does it\n"
-	if code, out, errOut := v.run("--server", server.URL, "rollback", "shop-2"); code != cli.ExitDone || out != want {
+	if code, out, errOut := v.run("--server", server.URL, "rollback", "shop-2", "--yes"); code != cli.ExitDone || out != want {
 		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }

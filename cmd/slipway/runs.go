@@ -1,22 +1,20 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/hub/hubapi"
@@ -74,18 +72,20 @@ func (o *options) created(c call, s fleet.Status, err error) error {
 }
 
 // runVerbs are the verbs that send a command to a run. If a verb has a flag, read completes the
-// command by its value, and usage lists the values.
+// command by its value, and usage lists the values. If confirms is not empty, the verb asks first,
+// and confirms says what it does to the run.
 var runVerbs = []struct {
 	verb                        stages.Verb
 	short, example, flag, usage string
+	confirms                    string
 	read                        func(value string, to *stages.Command) (known bool)
 }{
 	{verb: stages.Start, short: "Start a run, resume one that is stopped, or start a failed one again"},
 	{verb: stages.Stop, short: "Stop a run, so that it can be resumed", example: `slipway stop web-v2 --message "errors on eu-1"`},
-	{verb: stages.Abort, short: "End a run for good"},
+	{verb: stages.Abort, short: "End a run for good", confirms: "will end for good, and cannot be started again"},
 	{
 		verb: stages.Skip, short: "Skip a cluster, a group, a stage or the wait after a stage", example: "slipway skip web-v2 --what cluster/eu-1",
-		flag: "what", usage: "cluster/NAME, group/NAME, stage/NAME or wait/STAGE",
+		flag: "what", usage: "cluster/NAME, group/NAME, stage/NAME or wait/STAGE", confirms: "will go on without ",
 		read: func(value string, to *stages.Command) bool {
 			scope, name, _ := strings.Cut(value, "/")
 			to.Name, to.Scope = name, map[string]stages.SkipScope{
@@ -107,6 +107,7 @@ var runVerbs = []struct {
 func newRunVerbs(o *options) (all []*cobra.Command) {
 	for _, v := range runVerbs {
 		var message, value string
+		var sure cli.Confirmation
 		name := strings.ToLower(string(v.verb))
 		cmd := o.writing(name+" RUN", v.short,
 			v.example, func(ctx context.Context, c call) error {
@@ -115,8 +116,16 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 					return cli.Usagef("--%s %q: want %s", v.flag, value, v.usage)
 				}
 				run := c.run()
+				if v.confirms != "" && c.Hub == nil { // a hub has no such verb
+					if err := o.confirmRun(ctx, c, sure, name, v.confirms+value); err != nil {
+						return err
+					}
+				}
 				return o.recorded(c, c.Run(run).Command(ctx, command), "run/"+run, "%s is recorded", name)
 			})
+		if v.confirms != "" {
+			sure.AddFlags(cmd.Flags())
+		}
 		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded; not on a hub")
 		if v.flag != "" {
 			cmd.Flags().StringVar(&value, v.flag, "", v.usage)
@@ -126,8 +135,39 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 	return all
 }
 
+// confirmRun says what a verb will do to the run of the call, and asks for the confirmation.
+func (o *options) confirmRun(ctx context.Context, c call, sure cli.Confirmation, verb, will string) error {
+	if sure.Given() {
+		return nil
+	}
+	r, err := c.summary(ctx, c.run())
+	if err != nil {
+		return err
+	}
+	if slices.Contains([]stages.State{stages.Completed, stages.Aborted, stages.Superseded}, r.State) {
+		return nil // the command is refused
+	}
+	fmt.Fprintf(o.ErrOut, "run/%s is %s, %d of %d clusters done; it %s\n", r.Name, r.State, r.Completed, r.Clusters, cli.Printable(will))
+	return o.Confirm(ctx, sure, verb, "nothing is recorded")
+}
+
+// summary returns the summary of a run.
+func (c call) summary(ctx context.Context, name string) (fleet.RunSummary, error) {
+	all, err := c.Runs(ctx)
+	if err != nil {
+		return fleet.RunSummary{}, err
+	}
+	for _, r := range all {
+		if r.Name == name {
+			return r, nil
+		}
+	}
+	return fleet.RunSummary{}, errdef.NotFound(errdef.Run, name, "")
+}
+
 func newRollback(o *options) *cobra.Command {
 	var opts fleet.RollbackOptions
+	var sure cli.Confirmation
 	var preview bool
 	cmd := o.command("rollback RUN", "Roll back a run: return its clusters to their earlier revisions",
 		"slipway rollback web-v2 --preview\nslipway rollback web-v2 --name web-v2-back --reason \"errors on eu-1\"",
@@ -136,6 +176,9 @@ func newRollback(o *options) *cobra.Command {
 			if preview {
 				return o.printPlan(c.Run(run).PreviewRollback(ctx))
 			}
+			if err := o.confirmRollback(ctx, c, sure); err != nil {
+				return err
+			}
 			opts.Name = runName(opts.Name)
 			name, err := c.Run(run).Rollback(ctx, opts)
 			if name == "" { // a slow hub has recorded the request, but not named the run yet
@@ -143,16 +186,36 @@ func newRollback(o *options) *cobra.Command {
 			}
 			return o.recorded(c, err, "run/"+name, "it rolls back %s", run)
 		}, &preview)
+	sure.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&preview, "preview", false, "show the plan of the rollback; nothing is written")
 	cmd.Flags().StringVar(&opts.Name, "name", "", "name of the rollback run; not on a hub, which chooses RUN-rollback")
 	cmd.Flags().StringVar(&opts.Reason, "reason", "", "reason, which is recorded; not on a hub")
 	return cmd
 }
 
+// confirmRollback says what a rollback will do, and asks for the confirmation. Without the right to
+// the records of a hub, the plan is not known.
+func (o *options) confirmRollback(ctx context.Context, c call, sure cli.Confirmation) error {
+	if sure.Given() {
+		return nil
+	}
+	p, err := c.Run(c.run()).PreviewRollback(ctx)
+	clusters := ""
+	switch {
+	case o.isUnreadable(err):
+	case err != nil:
+		return err
+	default:
+		clusters = " on " + numberOf(p.Len(), "cluster")
+	}
+	fmt.Fprintf(o.ErrOut, "run/%s will be rolled back%s\n", c.run(), clusters)
+	return o.Confirm(ctx, sure, "rollback", "nothing is recorded")
+}
+
 // newDecision answers an open request.
 func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Command {
 	var comment string
-	var yes bool
+	var sure cli.Confirmation
 	cmd := o.writing(use+" RUN [REQUEST]", strings.ToUpper(use[:1])+use[1:]+" an open request of a run, which is shown first",
 		"slipway "+use+" web-v2 --comment \"see the dashboard\"", func(ctx context.Context, c call) error {
 			r, err := openRequest(ctx, c, c.args[0], c.args[1:]...)
@@ -164,7 +227,7 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 			if err := shown.showRequest(ctx, c, r); err != nil {
 				return err
 			}
-			if err := o.confirm(use, "nothing is recorded", yes); err != nil {
+			if err := o.Confirm(ctx, sure, use, "nothing is recorded"); err != nil {
 				return err
 			}
 			err = c.Run(r.Run).Command(ctx, stages.Command{Verb: stages.Decide, Name: r.Name, Decision: &approval.Decision{Verdict: verdict, Comment: comment, Binding: r.Binding}})
@@ -175,7 +238,7 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 			return o.recorded(c, err, "approval/"+r.Name, "%s%s is recorded", use, by)
 		})
 	cmd.Flags().StringVar(&comment, "comment", "", "comment, which is recorded")
-	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask for a confirmation on a terminal")
+	sure.AddFlags(cmd.Flags())
 	return cmd
 }
 
@@ -194,14 +257,6 @@ func openRequest(ctx context.Context, c call, run string, named ...string) (r ap
 	return l.Values()[0].(approval.Request), nil
 }
 
-// confirmDeletion asks for a confirmation. Without a terminal it needs --yes.
-func (o *options) confirmDeletion(yes bool) error {
-	if !yes && !o.asks() {
-		return cli.Usagef("nothing was deleted: --yes is not set, and there is no terminal to ask for a confirmation")
-	}
-	return o.confirm("delete", "nothing was deleted", yes)
-}
-
 // withoutRun returns the error of a decision. If the call names a request where RUN is expected, it
 // shows the complete call.
 func withoutRun(ctx context.Context, c call, use, name string, err error) error {
@@ -216,29 +271,9 @@ func withoutRun(ctx context.Context, c call, use, name string, err error) error 
 	return err
 }
 
-// asks reports whether the command can ask a person.
-func (o *options) asks() bool {
-	f, is := o.In.(*os.File)
-	return is && term.IsTerminal(int(f.Fd()))
-}
-
-// confirm asks on a terminal for a confirmation. If the answer is not yes, the error begins with
-// undone.
-func (o *options) confirm(use, undone string, yes bool) error {
-	if yes || !o.asks() {
-		return nil
-	}
-	fmt.Fprintf(o.ErrOut, "%s? [y/N] ", use)
-	in := bufio.NewScanner(o.In)
-	in.Scan() // unreadable input is no answer
-	if answer := strings.ToLower(strings.TrimSpace(in.Text())); answer != "y" && answer != "yes" {
-		return errors.New(undone + ": the answer was not y")
-	}
-	return nil
-}
-
 // newDrains returns kubectl's verbs for nodes of a cluster, applied to members of a hub.
 func newDrains(o *options) []*cobra.Command {
+	var sure cli.Confirmation
 	verb := func(name, short, done string, do func(h *hubapi.Hub, ctx context.Context, cluster string) error) *cobra.Command {
 		return o.writing(name+" MEMBER", short, "", func(ctx context.Context, c call) error {
 			if c.Hub == nil {
@@ -250,13 +285,29 @@ func newDrains(o *options) []*cobra.Command {
 			return o.Recorded("cluster/"+c.args[0], "%s", done)
 		})
 	}
+	drain := verb("drain", "Cordon a member of a hub, and evict every ClusterResourcePlacement from it; a ResourcePlacement that stays is an error", "drained", func(h *hubapi.Hub, ctx context.Context, cluster string) error {
+		if !sure.Given() {
+			fmt.Fprintf(o.ErrOut, "cluster/%s will be drained: the hub removes the objects of its placements from it\n", cluster)
+		}
+		if err := o.Confirm(ctx, sure, "drain", "nothing was evicted"); err != nil {
+			return err
+		}
+		return h.Drain(ctx, cluster, func(placed, answer string) { _ = o.Recorded("placement/"+placed, "evicted: %s", answer) })
+	})
+	sure.AddFlags(drain.Flags())
 	return []*cobra.Command{
 		verb("cordon", "Mark a member of a hub so that no further placement picks it", "cordoned", (*hubapi.Hub).Cordon),
 		verb("uncordon", "Let placements pick a member of a hub again", "uncordoned", (*hubapi.Hub).Uncordon),
-		verb("drain", "Cordon a member of a hub, and evict every ClusterResourcePlacement from it; a ResourcePlacement that stays is an error", "drained", func(h *hubapi.Hub, ctx context.Context, cluster string) error {
-			return h.Drain(ctx, cluster, func(placed, answer string) { _ = o.Recorded("placement/"+placed, "evicted: %s", answer) })
-		}),
+		drain,
 	}
+}
+
+// numberOf returns a number with its noun.
+func numberOf(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + cli.Plural(noun)
 }
 
 func newSet(o *options) *cobra.Command {
@@ -266,12 +317,37 @@ func newSet(o *options) *cobra.Command {
 			if err != nil {
 				return cli.Usagef("LIMIT %q: want a number of clusters", c.args[1])
 			}
-			clusters := "clusters"
-			if limit == 1 {
-				clusters = "cluster"
-			}
-			return o.recorded(c, c.SetCap(ctx, c.args[0], limit), "cap/"+c.args[0], "at most %d %s in flight", limit, clusters)
+			return o.recorded(c, c.SetCap(ctx, c.args[0], limit), "cap/"+c.args[0], "at most %s in flight", numberOf(limit, "cluster"))
 		}))
+}
+
+// notDeleted begins the error of a deletion that was not confirmed.
+const notDeleted = "nothing was deleted"
+
+// deletable returns the error of a deletion that cannot succeed, so that nobody is asked about it.
+func deletable(ctx context.Context, c call, kind, name string, force bool) error {
+	switch kind {
+	case "placement":
+		_, err := c.Placement(name).Get(ctx)
+		return err
+	case "strategy":
+		_, err := c.Strategy(ctx, name)
+		return err
+	case "deletion":
+		_, err := c.Placement(name).Deletion(ctx)
+		return err
+	case "run":
+		r, err := c.summary(ctx, name)
+		if err == nil && !force && (r.State == stages.Running || r.State == stages.Stopping) {
+			err = fmt.Errorf("run %s: %w", name, &stages.RefusedError{Verb: "Delete", State: r.State, Reason: "stop it first, or set --force"})
+		}
+		return err
+	}
+	all, err := c.Caps(ctx)
+	if err == nil && !slices.ContainsFunc(all, func(c stages.Cap) bool { return c.Name == name }) {
+		err = errdef.NotFound(errdef.Cap, name, "")
+	}
+	return err
 }
 
 func newDelete(o *options) *cobra.Command {
@@ -279,15 +355,27 @@ func newDelete(o *options) *cobra.Command {
 	var force bool
 	var d deletion
 	kind := func(kind, short string, do func(c call, ctx context.Context, name string) (done string, err error)) *cobra.Command {
-		return o.writing(kind+" NAME", short,
+		var sure cli.Confirmation
+		cmd := o.writing(kind+" NAME", short,
 			"", func(ctx context.Context, c call) error {
 				name := strings.TrimPrefix(c.args[0], kind+"/")
+				if !sure.Given() {
+					if err := deletable(ctx, c, kind, name, force); err != nil {
+						return err
+					}
+					fmt.Fprintln(o.ErrOut, willDelete(&declare.Change{Kind: kind, Name: name, Action: declare.Deleted}, placed))
+				}
+				if err := o.Confirm(ctx, sure, "delete", notDeleted); err != nil {
+					return err
+				}
 				done, err := do(c, ctx, name)
 				if err != nil {
 					return err
 				}
 				return o.Recorded(kind+"/"+name, "%s", done)
 			})
+		sure.AddFlags(cmd.Flags())
+		return cmd
 	}
 	simply := func(do func(c call, ctx context.Context, name string) error) func(call, context.Context, string) (string, error) {
 		return func(c call, ctx context.Context, name string) (string, error) { return "deleted", do(c, ctx, name) }
@@ -308,7 +396,7 @@ func newDelete(o *options) *cobra.Command {
 		"slipway delete -f fleet/ --dry-run\nslipway delete placement web", func(ctx context.Context, c call) error { return o.deleteFiles(ctx, c, d) }, &d.dry)
 	fileFlag(all, &d.files)
 	all.Flags().BoolVar(&d.dry, "dry-run", false, "only show what would be deleted")
-	all.Flags().BoolVarP(&d.yes, "yes", "y", false, "do not ask for a confirmation; needed without a terminal")
+	d.sure.AddFlags(all.Flags())
 	all.Flags().BoolVar(&d.force, "force", false, "also delete runs that have not ended; clusters in flight keep their current state")
 	all.Flags().StringVar((*string)(&d.placed.Policy), "policy", "",
 		"fate of the objects on the clusters of placements: DeleteCreated, Delete or Abandon; default: the policy of each placement")

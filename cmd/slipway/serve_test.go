@@ -87,7 +87,7 @@ func TestASecondTerminalApprovesWhatTheFirstFollows(t *testing.T) {
 	until(t, followed, string(stages.ApprovalRequested))
 	watched, endWatch := v.start("--store", v.file, "get", "runs", "--watch", "-o", "name")
 	until(t, watched, "run/shop-2")
-	out := v.shows(cli.ExitDone, "approve shop-2 --as ann --comment fine", "after stage canary, attempt 1", "2 clusters: eu-2, eu-3", "approval/shop-2-after-canary: approve by ann is recorded")
+	out := v.shows(cli.ExitDone, "approve shop-2 --as ann --comment fine --yes", "after stage canary, attempt 1", "2 clusters: eu-2, eu-3", "approval/shop-2-after-canary: approve by ann is recorded")
 	if strings.Contains(out, "next") {
 		t.Errorf("an engine runs on the store: %s", out)
 	}
@@ -155,11 +155,11 @@ func TestAServerIsReachedWithAToken(t *testing.T) {
 		{cli.ExitDone, "get runs --store " + v.file + " --token-file " + token, "shop-2"},
 		{cli.ExitFailed, "get runs --server " + address, "a token is missing"},
 		{cli.ExitFailed, "get runs --server " + address + " --token-file " + tokens, "the token and nothing else"},
-		{cli.ExitUsage, "approve shop-2 --as ann --server " + address + " --token-file " + token, "takes the identity from the token"},
+		{cli.ExitUsage, "approve shop-2 --as ann --yes --server " + address + " --token-file " + token, "takes the identity from the token"},
 		{cli.ExitUsage, "get runs --server " + address + " --store " + v.file, "both set"},
 		{cli.ExitUsage, "get runs --server nonsense", "want http://"},
 		{cli.ExitUsage, "get runs --as-group ops --store " + v.file, "without --as"},
-		{cli.ExitDone, "approve shop-2 --server " + address + " --token-file " + token, "is recorded"},
+		{cli.ExitDone, "approve shop-2 --yes --server " + address + " --token-file " + token, "is recorded"},
 		{cli.ExitDone, "wait shop-2 --timeout 10s --server " + address + " --token-file " + token, "Completed"},
 		{cli.ExitDone, "history run/shop-2 --server " + address + " --token-file " + token, "bob"},
 	} {
@@ -279,7 +279,7 @@ func TestAPolicyLimitsTokens(t *testing.T) {
 	_, end := v.serve("--listen", "127.0.0.1:0", "--token-file", tokens, "--policy", policy)
 	at := func(token string) string { return " --token-file " + token }
 	v.shows(cli.ExitDone, "get runs"+at(bob), "shop-2")
-	v.shows(cli.ExitFailed, "abort shop-2"+at(bob), "bob may not operate run shop-2: the policy gives no such right")
+	v.shows(cli.ExitFailed, "abort shop-2 --yes"+at(bob), "bob may not operate run shop-2: the policy gives no such right")
 	v.shows(cli.ExitFailed, "explain shop-2"+at(eve), "eve may not get run shop-2: the policy gives no such right")
 	v.shows(cli.ExitFailed, "explain none"+at(eve), "eve may not get run none: the policy gives no such right")
 	file("policy.yaml", "rules:\n"+viewer+"- {role: operator, groups: [ops], placements: [\"*\"]}\n")
@@ -291,7 +291,7 @@ func TestAPolicyLimitsTokens(t *testing.T) {
 			t.Fatal("the policy is not read again")
 		}
 	}
-	v.shows(cli.ExitDone, "abort shop-2"+at(eve), "")
+	v.shows(cli.ExitDone, "abort shop-2 --yes"+at(eve), "")
 	if code, errOut := end(); code != cli.ExitDone || !strings.Contains(errOut, "a request is forbidden") || !strings.Contains(errOut, "object=\"run shop-2\"") {
 		t.Errorf("%d, %s", code, errOut)
 	}
@@ -338,7 +338,7 @@ func TestServeMeasuresChecks(t *testing.T) {
 	}))
 	defer server.Close()
 	v := newEnv(t)
-	v.shows(cli.ExitDone, "abort shop-2")
+	v.shows(cli.ExitDone, "abort shop-2 --yes")
 	strategy := filepath.Join(t.TempDir(), "strategy.yaml")
 	v.must(os.WriteFile(strategy, []byte("stages: [{name: all, labelSelector: {}, clusterChecks: [{name: errors, query: 'errors{c=\"{{cluster}}\"}', max: 0, interval: 1s}]}]\n"), 0o600))
 	create := "create run shop-3 --placement shop --index 1 --strategy " + strategy
@@ -366,7 +366,7 @@ func TestWaitEndsAsTheRunDoes(t *testing.T) {
 	v.shows(cli.ExitFailed, "wait other", "other")
 	v.serve()
 	v.shows(cli.ExitTimeout, "wait shop-2 --timeout 50ms", "--timeout has passed")
-	v.shows(cli.ExitDone, "reject run/shop-2 --as ann")
+	v.shows(cli.ExitDone, "reject run/shop-2 --as ann --yes")
 	v.shows(cli.ExitUnsuccessful, "wait shop-2 --timeout 10s", "run/shop-2: Failed")
 	v.shows(cli.ExitUsage, "wait shop-2 --timeout -1s", "not negative")
 }
@@ -396,14 +396,14 @@ func TestWhatIsFollowedIsALineForEachEvent(t *testing.T) {
 
 func TestARequestIsShownBeforeItIsDecided(t *testing.T) {
 	v := newEnv(t)
-	for _, args := range []string{"approve shop-2 shop-2-after-canary --as ann", "describe approval shop-2-after-canary"} {
+	for _, args := range []string{"approve shop-2 shop-2-after-canary --as ann --yes", "describe approval shop-2-after-canary"} {
 		out := v.shows(cli.ExitDone, args, "Placement:", "after stage canary, attempt 1", "clusters updated: eu-1", "2 clusters: eu-2, eu-3", "Missing:", "Plan:")
 		if strings.Contains(args, "approve") && strings.Contains(out, "Plan:") {
 			t.Errorf("it is shown on the other stream: %s", out)
 		}
 	}
-	v.shows(cli.ExitFailed, "approve shop-1 --as ann", "run shop-1 has no open request")
-	v.shows(cli.ExitFailed, "approve shop-2 other --as ann", "approval other: not found")
+	v.shows(cli.ExitFailed, "approve shop-1 --as ann --yes", "run shop-1 has no open request")
+	v.shows(cli.ExitFailed, "approve shop-2 other --as ann --yes", "approval other: not found")
 }
 
 func TestDescribeShowsAllOfAnObject(t *testing.T) {

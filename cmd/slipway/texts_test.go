@@ -109,12 +109,13 @@ start shop-1
 start other
 stop shop-1
 abort shop-1
+abort shop-2
 skip shop-2
 skip shop-2 --what everything/x
 retry shop-2 --only some
 retry shop-1
-rollback shop-1
-rollback shop-2 --name shop-1
+rollback shop-1 --yes
+rollback shop-2 --name shop-1 --yes
 rollback other
 approve shop-1
 approve shop-2 none
@@ -128,7 +129,7 @@ set nonsense
 delete run shop-2
 delete run other
 delete placement other
-delete placement shop --policy nonsense
+delete placement shop --policy nonsense --yes
 delete cap other
 delete -f testdata/texts/declared.yaml
 apply -f testdata/texts/typo.yaml

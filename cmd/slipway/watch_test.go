@@ -52,7 +52,7 @@ func TestWatchDrawsARunThatAnotherTerminalApproves(t *testing.T) {
 		_, end := v.serve()
 		term, code := v.onTerminal(size[0], size[1], "watch", "shop-2", "--store", v.file)
 		term.UntilText("shop-2  shop", "waits for approval shop-2-after-canary: 1 more approval needed", "ends with the approval", "a shows what waits for approval")
-		v.shows(cli.ExitDone, "approve shop-2 --as ann")
+		v.shows(cli.ExitDone, "approve shop-2 --as ann --yes")
 		if got := code(); got != cli.ExitDone {
 			t.Errorf("exit code %d", got)
 		}
@@ -106,7 +106,7 @@ func TestElsewhereWatchPrintsALineForEachEvent(t *testing.T) {
 	v.serve()
 	lines, end := v.start("watch", "shop-2", "--store", v.file)
 	until(t, lines, string(stages.ApprovalRequested))
-	v.shows(cli.ExitDone, "approve shop-2 --as ann")
+	v.shows(cli.ExitDone, "approve shop-2 --as ann --yes")
 	until(t, lines, string(stages.RunCompleted))
 	for lines.Scan() { // to its end
 	}

@@ -55,7 +55,7 @@ var shown = map[string]string{
 	"docs/howto/back-up-and-restore.md: $ etcdctl snapshot save monday.etcd                    # with the endpoint and the certificates of the hub's etcd":                etcd,
 	"docs/howto/write-a-source.md: $ go test ./examples/source":                                                                                                           examples,
 	"docs/howto/approve-with-two-groups.md: $ kubectl apply -f placement.yaml -f strategy.yaml":                                                                           howTos,
-	"docs/howto/approve-with-two-groups.md: $ kubectl slipway approve web-1 --as ann --as-group sre --comment \"error rate is low\"":                                      howTos,
+	"docs/howto/approve-with-two-groups.md: $ kubectl slipway approve web-1 --as ann --as-group sre --comment \"error rate is low\" --yes":                                howTos,
 	"docs/howto/approve-with-two-groups.md: $ go run ./examples/approvals":                                                                                                examples,
 	"docs/howto/drain-a-cluster.md: $ kubectl slipway cordon member1        # no further placement picks it; its objects stay":                                            howTos,
 	"docs/howto/drain-a-cluster.md: $ kubectl apply -f budget.yaml":                                                                                                       howTos,

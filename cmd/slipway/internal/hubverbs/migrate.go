@@ -2,6 +2,7 @@ package hubverbs
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -46,9 +47,23 @@ func NewMigrate(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 		return o.Said("%s", p)
 	}
 	cmd := verb("migrate", "Move a fleet from KubeFleet to this hub, and back, without a change to a workload", plan)
+	confirmed := func(use, short, will string, do func(*migrate.Migration, context.Context) error) *cobra.Command {
+		var sure cli.Confirmation
+		cmd := verb(use, short, func(m *migrate.Migration, ctx context.Context) error {
+			if !sure.Given() {
+				fmt.Fprintf(o.ErrOut, "the hub %s and its members will be %s\n", cfg.Hub.Host, will)
+			}
+			if err := o.Confirm(ctx, sure, use, "nothing was changed"); err != nil {
+				return err
+			}
+			return do(m, ctx)
+		})
+		sure.AddFlags(cmd.Flags())
+		return cmd
+	}
 	cmd.AddCommand(verb("plan", "Show which objects would be taken over, their differences, and the obstacles", plan),
-		verb("take-over", "Take a fleet over from KubeFleet; stop its agents first", (*migrate.Migration).TakeOver),
-		verb("give-back", "Give a fleet back to KubeFleet; stop the hub first", (*migrate.Migration).GiveBack))
+		confirmed("take-over", "Take a fleet over from KubeFleet; stop its agents first", "taken over from KubeFleet", (*migrate.Migration).TakeOver),
+		confirmed("give-back", "Give a fleet back to KubeFleet; stop the hub first", "given back to KubeFleet", (*migrate.Migration).GiveBack))
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&dir, "members", "", "directory with a kubeconfig for each member, NAME.kubeconfig")
 	flags.StringVar(&cfg.Backup, "backup", "", "file that receives the removed objects, which may include Secrets; name the same file if you repeat the command")

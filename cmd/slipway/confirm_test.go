@@ -1,0 +1,74 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+)
+
+// confirmed are the verbs that ask for a confirmation, with a call for the store of newEnv.
+var confirmed = map[string]string{
+	"approve": "shop-2", "reject": "shop-2", "rollback": "shop-2", "abort": "shop-2", "skip": "shop-2 --what cluster/eu-2",
+	"delete": "-f testdata/texts/declared.yaml", "delete placement": "shop", "delete run": "shop-1", "delete strategy": "careful", "delete cap": "all",
+	"delete deletion": "", "drain": "", "migrate take-over": "", "migrate give-back": "", // they need more than the store
+}
+
+// Exactly these verbs have --yes. All others, such as stop, start and retry, never ask.
+func TestTheVerbsThatAsk(t *testing.T) {
+	var visit func(cmd *cobra.Command)
+	visit = func(cmd *cobra.Command) {
+		verb := strings.TrimPrefix(cmd.CommandPath(), "slipway ")
+		_, want := confirmed[verb]
+		if got := cmd.Flags().Lookup("yes") != nil; got != want {
+			t.Errorf("%s: it has --yes: %t, want %t", verb, got, want)
+		}
+		for _, sub := range cmd.Commands() {
+			visit(sub)
+		}
+	}
+	visit(newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, "slipway"))
+}
+
+// Without a terminal these verbs refuse, with exit code 2, and change nothing, unless --yes is set.
+func TestWithoutATerminalAVerbNeedsYes(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "set cap all 2")
+	v.shows(cli.ExitDone, "apply -f testdata/texts/careful.yaml", "strategy/careful: created")
+	state := func() string {
+		return v.shows(cli.ExitDone, "get runs -o yaml") + v.shows(cli.ExitDone, "get approvals -o yaml") + v.shows(cli.ExitDone, "get placements -o yaml") +
+			v.shows(cli.ExitDone, "get strategies") + v.shows(cli.ExitDone, "get caps")
+	}
+	before := state()
+	for verb, args := range confirmed {
+		if args != "" {
+			v.shows(cli.ExitUsage, verb+" "+args, ": --yes is not set, and there is no terminal to ask for a confirmation")
+		}
+	}
+	if after := state(); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	v.shows(cli.ExitDone, "stop shop-2", "stop is recorded")
+	v.shows(cli.ExitDone, "approve shop-2 --yes", "approve is recorded")
+	v.shows(cli.ExitDone, "delete strategy careful --yes", "strategy/careful: deleted")
+}
+
+// A verb that cannot succeed says so before it asks, and names what it would do.
+func TestAVerbSaysWhatItWillDo(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitUsage, "rollback shop-2", "run/shop-2 will be rolled back on 1 cluster")
+	v.shows(cli.ExitUsage, "abort shop-2", "run/shop-2 is Running, 1 of 3 clusters done; it will end for good")
+	v.shows(cli.ExitUsage, "skip shop-2 --what stage/rest", "run/shop-2 is Running, 1 of 3 clusters done; it will go on without stage/rest")
+	v.shows(cli.ExitUsage, "delete placement shop", "placement/shop will be deleted, with the objects on its clusters by its own policy")
+	v.shows(cli.ExitUsage, "delete run shop-1", "run/shop-1 will be deleted, with its events")
+	for args, want := range map[string]string{
+		"rollback none": "does not exist", "abort none": "does not exist", "abort shop-1": "it is Completed", "delete run none": "does not exist",
+		"delete run shop-2": "the run is Running: stop it first, or set --force", "delete placement none": "does not exist",
+		"delete strategy none": "does not exist", "delete cap none": "does not exist", "delete deletion none": "none",
+	} {
+		v.shows(cli.ExitFailed, args, want)
+	}
+}
