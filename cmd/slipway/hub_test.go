@@ -153,11 +153,15 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway get runs --help", "\n  kubectl slipway get KIND", "--context", "--kubeconfig", "-n, --namespace", "-A, --all-namespaces")
 	w.shows(cli.ExitDone, "slipway get placements", "web")
 	w.shows(cli.ExitDone, "slipway get runs", "no runs")
-	w.shows(cli.ExitDone, "slipway preview web --strategy careful", "member1", "staging", "member2", "prod")
+	preview := w.shows(cli.ExitDone, "slipway preview web --strategy careful", "member1", "staging", "member2", "prod")
 	w.shows(cli.ExitDiffers, "slipway diff web --strategy careful --clusters "+w.path("members"), "ConfigMap shop/web")
 	w.shows(cli.ExitDone, "slipway create run web-1 --placement web --strategy careful", "run/web-1: created")
 	w.eventually("slipway get approvals", "web-1-staging")
 
+	_, digest := w.run("get csur web-1 -o jsonpath={.status.planDigest}")
+	if digest == "" || !strings.Contains(preview, digest) {
+		t.Errorf("the run has the plan %s, which the preview does not name:\n%s", digest, preview)
+	}
 	w.shows(cli.ExitDone, "slipway get runs -A", "web-1", "Running", "1/2", "staging")
 	w.shows(cli.ExitDone, "slipway get run web-1 -o name", "run/web-1")
 	w.shows(cli.ExitDone, "slipway get runs -n shop", "no runs")

@@ -157,7 +157,8 @@ func (h *Hub) renamed(records http.Handler) http.Handler {
 }
 
 // resolved returns the body of a request with a changed spec of the run. It removes the
-// placement, which the path names, and replaces the name of a strategy by the hub's strategy.
+// placement, which the path names, and replaces the name of a strategy by the hub's strategy. The
+// plan then has the digest that the hub's run will have.
 func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
 	text, err := io.ReadAll(r.Body)
 	var v map[string]any
@@ -169,11 +170,15 @@ func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
 		spec = v
 	}
 	delete(spec, "placement")
-	if named, ok := spec["strategy"].(map[string]any); ok && named["stages"] == nil {
-		name, _ := named["name"].(string)
-		if spec["strategy"], err = h.strategy(r.Context(), name); err != nil {
-			return nil, err
+	if named, ok := spec["strategy"].(map[string]any); ok {
+		if named["stages"] == nil {
+			name, _ := named["name"].(string)
+			if named, err = h.strategyNamed(r.Context(), name); err != nil {
+				return nil, err
+			}
 		}
+		named["requests"] = h.naming(r.Context())
+		spec["strategy"] = named
 	}
 	text, err = json.Marshal(v)
 	return io.NopCloser(bytes.NewReader(text)), err

@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -305,6 +306,15 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	w.must(err)
 	if plan.Len() != 2 {
 		t.Errorf("the preview has %d clusters", plan.Len())
+	}
+	for _, setting := range []compat.Setting{compat.KubeFleet018, compat.Default} {
+		crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+		_, err := w.objects.Resource(crds).Patch(ctx, "clusterstagedupdateruns.placement.kubernetes-fleet.io", types.MergePatchType,
+			[]byte(`{"metadata":{"labels":{"`+compat.Label+`":"`+string(setting)+`"}}}`), metav1.PatchOptions{})
+		w.must(err)
+		if plan, err := c.Preview(ctx, spec("")); err != nil || plan.Strategy.Requests != setting.Behaviour().Requests {
+			t.Errorf("with the definitions of %s, a preview names requests %q: %v", setting, plan.Strategy.Requests, err)
+		}
 	}
 
 	by, err := c.Run("web-1").Rollback(ctx, fleet.RollbackOptions{})

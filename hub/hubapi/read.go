@@ -2,6 +2,7 @@ package hubapi
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -157,6 +159,31 @@ func (h *Hub) strategy(ctx context.Context, name string) (stages.Strategy, error
 		return stages.Strategy{}, explain(err, k.Namespace, "viewer")
 	}
 	return kubefleet.StrategyOf(u)
+}
+
+// strategyNamed returns a strategy of the hub as JSON.
+func (h *Hub) strategyNamed(ctx context.Context, name string) (map[string]any, error) {
+	s, err := h.strategy(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, err
+	}
+	var v map[string]any
+	return v, decode(text, &v)
+}
+
+// naming returns the naming of approval requests by the compatibility setting of the installed
+// definitions. A caller who may not read definitions gets the default.
+func (h *Hub) naming(ctx context.Context) approval.Naming {
+	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	var setting compat.Setting
+	if crd, err := h.client.Resource(crds).Get(ctx, "clusterstagedupdateruns.placement.kubernetes-fleet.io", metav1.GetOptions{}); err == nil {
+		setting = compat.Setting(crd.GetLabels()[compat.Label])
+	}
+	return setting.Behaviour().Requests
 }
 
 // strategies returns the served strategies. A strategy that cannot be read has a name only.
