@@ -197,6 +197,9 @@ func (g *getter) list(ctx context.Context, c call, name string, names ...string)
 	}
 	k := kinds[i]
 	l := &cli.List{Kind: k.name, Columns: k.columns, Narrow: k.narrow}
+	if k.name == "cluster" {
+		l.None = "no cluster has a snapshot yet"
+	}
 	if err := k.add(ctx, c, of, l); err != nil || len(names) == 0 {
 		return l, err
 	}

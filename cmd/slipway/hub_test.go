@@ -153,6 +153,7 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway get runs --help", "\n  kubectl slipway get KIND", "--context", "--kubeconfig", "-n, --namespace", "-A, --all-namespaces")
 	w.shows(cli.ExitDone, "slipway get placements", "web")
 	w.shows(cli.ExitDone, "slipway get runs", "no runs")
+	w.shows(cli.ExitDone, "slipway get clusters", "no cluster has a snapshot yet")
 	preview := w.shows(cli.ExitDone, "slipway preview web --strategy careful", "member1", "staging", "member2", "prod")
 	w.shows(cli.ExitDiffers, "slipway diff web --strategy careful --clusters "+w.path("members"), "ConfigMap shop/web")
 	w.shows(cli.ExitDone, "slipway create run web-1 --placement web --strategy careful", "run/web-1: created")

@@ -63,7 +63,9 @@ type List struct {
 	Narrow  int
 	// Value replaces the rows for -o json and -o yaml, unless it is nil.
 	Value any
-	rows  []row
+	// None is the text of a table without rows; default "no" and the kind.
+	None string
+	rows []row
 }
 
 // Len returns the number of rows.
@@ -130,7 +132,7 @@ func Plural(kind string) string {
 func (o *Options) Print(l *List) error {
 	switch {
 	case o.IsTable() && len(l.rows) == 0:
-		_, err := fmt.Fprintf(o.ErrOut, "no %s\n", Plural(l.Kind))
+		_, err := fmt.Fprintln(o.ErrOut, cmp.Or(l.None, "no "+Plural(l.Kind)))
 		return err
 	case o.IsValue() && l.Value != nil:
 		return o.PrintValue(l.Value)
