@@ -92,7 +92,7 @@ func (s *service) watchApplications() error {
 // onStrategy enqueues the runs that wait for a strategy. A run that has begun has its own copy.
 func (s *service) onStrategy(obj *unstructured.Unstructured) {
 	for _, run := range s.client.All(api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind)) {
-		if run.GetNamespace() == obj.GetNamespace() && api.StrategyOf(run) == obj.GetName() && !api.IsBegun(run) {
+		if run.GetNamespace() == obj.GetNamespace() && !api.IsBegun(run) && api.StrategyOf(run) == obj.GetName() {
 			s.queues.Runs.Add(api.KeyOf(run))
 		}
 	}
@@ -100,7 +100,7 @@ func (s *service) onStrategy(obj *unstructured.Unstructured) {
 
 // onApproval enqueues the run of a request, and the runs that may wait for the request's name.
 func (s *service) onApproval(obj *unstructured.Unstructured) {
-	about := api.SpecString(obj, "parentStageRollout")
+	about := api.RunOfRequest(obj)
 	if about != "" {
 		s.queues.Runs.Add(api.Key{Namespace: obj.GetNamespace(), Name: about})
 	}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 	"github.com/slipway-dev/slipway/internal/parallel"
@@ -31,7 +32,7 @@ func BenchmarkListRuns(b *testing.B) {
 	for i := range names {
 		names[i] = fmt.Sprint("run-", i)
 	}
-	resource := client.Resource(gvr(runKind, false))
+	resource := client.Resource(api.ClusterScope.GVR(api.RunKind))
 	for err := range parallel.Map(b.Context(), 16, names, func(ctx context.Context, name string) error {
 		u := &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": placementAPI, "kind": "ClusterStagedUpdateRun", "metadata": map[string]any{"name": name},

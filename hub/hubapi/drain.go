@@ -8,16 +8,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 
+	clusterv1beta1 "github.com/slipway-dev/slipway/api/cluster/v1beta1"
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
+	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/status"
-)
-
-// The kinds of bindings and evictions, which are outside of all namespaces.
-const (
-	bindingKind  = "resourcebindings"
-	evictionKind = "resourceplacementevictions"
 )
 
 // cordon is the key of the taint of kubectl fleet draincluster.
@@ -27,7 +23,11 @@ const cordon = "cordon-key"
 // draincluster. [Hub.Uncordon] removes the taint. Cordon changes nothing if the cluster has one
 // such taint already.
 func (h *Hub) Cordon(ctx context.Context, cluster string) error {
-	return h.taint(ctx, cluster, map[string]any{"key": cordon, "value": "cordon-value", "effect": "NoSchedule"})
+	want, err := api.ToMap(&clusterv1beta1.Taint{Key: cordon, Value: "cordon-value", Effect: clusterv1beta1.TaintEffectNoSchedule})
+	if err != nil {
+		return err
+	}
+	return h.taint(ctx, cluster, want)
 }
 
 // Uncordon lets placements pick a cluster again. See [Hub.Cordon].
@@ -36,7 +36,7 @@ func (h *Hub) Uncordon(ctx context.Context, cluster string) error { return h.tai
 // taint replaces the taint of a cordon by want. It writes nothing if the number of taints stays
 // the same.
 func (h *Hub) taint(ctx context.Context, cluster string, want ...any) error {
-	members := h.client.Resource(schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"})
+	members := h.client.Resource(api.MemberGVR())
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		u, err := members.Get(ctx, cluster, metav1.GetOptions{})
 		if err != nil {
@@ -69,7 +69,7 @@ func (h *Hub) Drain(ctx context.Context, cluster string, done func(placement, an
 	if err := h.Cordon(ctx, cluster); err != nil {
 		return err
 	}
-	bindings, err := h.resource(bindingKind, "").List(ctx, metav1.ListOptions{})
+	bindings, err := h.resource(api.BindingKind, "").List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
 	}
@@ -98,7 +98,7 @@ func (h *Hub) Drain(ctx context.Context, cluster string, done func(placement, an
 // namespacedOn returns the ResourcePlacements of all namespaces that have objects on a cluster,
 // as NAMESPACE/NAME.
 func (h *Hub) namespacedOn(ctx context.Context, cluster string) (names []string, err error) {
-	all, err := h.client.Resource(gvr(placementKind, true)).Namespace(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+	all, err := h.client.Resource(api.NamespaceScope.GVR(api.PlacementKind)).Namespace(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, explain(err, "", "editor")
 	}
@@ -113,16 +113,16 @@ func (h *Hub) namespacedOn(ctx context.Context, cluster string) (names []string,
 
 // evict creates an eviction, and returns the hub's answer.
 func (h *Hub) evict(ctx context.Context, placement, cluster string) (executed bool, answer string, err error) {
-	u := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacementEviction",
-		"spec": map[string]any{"placementName": placement, "clusterName": cluster},
-	}}
+	u, err := api.New(api.ClusterScope.GVK(api.EvictionKind), &v1beta1.PlacementEvictionSpec{PlacementName: placement, ClusterName: cluster})
+	if err != nil {
+		return false, "", err
+	}
 	u.SetGenerateName("drain-eviction-")
-	if u, err = h.resource(evictionKind, "").Create(ctx, u, metav1.CreateOptions{FieldManager: manager}); err != nil {
+	if u, err = h.resource(api.EvictionKind, "").Create(ctx, u, metav1.CreateOptions{FieldManager: manager}); err != nil {
 		return false, "", err
 	}
 	answer = "the hub has not answered eviction " + u.GetName() + " yet"
-	err = (&Hub{client: h.client}).await(ctx, evictionKind, u.GetName(), func(u *unstructured.Unstructured) (bool, error) {
+	err = (&Hub{client: h.client}).await(ctx, api.EvictionKind, u.GetName(), func(u *unstructured.Unstructured) (bool, error) {
 		done, why, answered := status.EvictionOutcome(u)
 		if answered {
 			executed, answer = done, why

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
 // A drain does not end well while a ResourcePlacement stays on the member.
@@ -23,8 +25,8 @@ func TestADrainNamesTheResourcePlacementsThatStay(t *testing.T) {
 	member := object("MemberCluster", "", "member1")
 	member.SetAPIVersion("cluster.kubernetes-fleet.io/v1beta1")
 	kinds := map[schema.GroupVersionResource]string{
-		gvr(bindingKind, false):  "ClusterResourceBindingList",
-		gvr(placementKind, true): "ResourcePlacementList",
+		api.ClusterScope.GVR(api.BindingKind):                                                  "ClusterResourceBindingList",
+		api.NamespaceScope.GVR(api.PlacementKind):                                              "ResourcePlacementList",
 		{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}: "MemberClusterList",
 	}
 	h := &Hub{client: fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds, member,

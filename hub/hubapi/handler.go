@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -51,7 +52,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 		if o.Deadline.Duration != 0 || o.MaxConcurrency != nil || o.Policy != "" {
 			return nil, refused("a placement of a hub is deleted as the hub is told to by --deadline and the deletion policy in its spec")
 		}
-		return nil, h.remove(r.Context(), placementKind, r.PathValue("placement"))
+		return nil, h.remove(r.Context(), api.PlacementKind, r.PathValue("placement"))
 	}))
 	route("GET /v1/strategies", func(r *http.Request) (any, error) { return items(h.strategies(r.Context())) })
 	route("GET /v1/strategies/{strategy}", func(r *http.Request) (any, error) {

@@ -48,18 +48,10 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/internal/kubehttp"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-)
-
-// The kinds of the Fleet API by the resources of their namespaced twins.
-const (
-	placementKind = "resourceplacements"
-	snapshotKind  = "resourcesnapshots"
-	strategyKind  = "stagedupdatestrategies"
-	runKind       = "stagedupdateruns"
-	requestKind   = "approvalrequests"
 )
 
 // Config names the hub, the caller's access to it, and the objects to serve.
@@ -234,22 +226,15 @@ func (h *Hub) shown(namespace, name string) string {
 // resource returns the client of a kind in a namespace, or of its cluster-scoped twin if
 // namespace is "".
 func (h *Hub) resource(kind, namespace string) dynamic.ResourceInterface {
-	return h.client.Resource(gvr(kind, namespace != "")).Namespace(namespace)
-}
-
-func gvr(kind string, namespaced bool) schema.GroupVersionResource {
-	if !namespaced {
-		kind = "cluster" + kind
-	}
-	return schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: kind}
+	return h.client.Resource(api.Scope(namespace != "").GVR(kind)).Namespace(namespace)
 }
 
 // list returns the objects of a kind in the served namespaces.
 func list[T any](h *Hub, kind string, get func(gvr schema.GroupVersionResource, namespace string) ([]T, error)) ([]T, error) {
-	out, err := get(gvr(kind, h.namespace != ""), h.namespace)
+	out, err := get(api.Scope(h.namespace != "").GVR(kind), h.namespace)
 	if err == nil && h.all {
 		var others []T
-		others, err = get(gvr(kind, true), metav1.NamespaceAll)
+		others, err = get(api.NamespaceScope.GVR(kind), metav1.NamespaceAll)
 		out = append(out, others...)
 	}
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/compat"
+	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -143,10 +144,10 @@ func (w *hubEnv) declare(namespace string) {
 	}
 	spec := map[string]any{"resourceSelectors": []any{selector}, "strategy": map[string]any{"type": "External"}}
 	lower := strings.ToLower(twin)
-	w.create(placementAPI, lower+placementKind, twin+"ResourcePlacement", namespace, "web", spec, nil)
-	w.create(placementAPI, lower+strategyKind, twin+"StagedUpdateStrategy", namespace, "careful", strategy, nil)
+	w.create(placementAPI, lower+api.PlacementKind, twin+"ResourcePlacement", namespace, "web", spec, nil)
+	w.create(placementAPI, lower+api.StrategyKind, twin+"StagedUpdateStrategy", namespace, "careful", strategy, nil)
 	w.eventually("clusters to be picked for "+namespace+"/web", func() bool {
-		u, err := w.objects.Resource(gvr(placementKind, namespace != "")).Namespace(namespace).Get(w.t.Context(), "web", metav1.GetOptions{})
+		u, err := w.objects.Resource(api.Scope(namespace != "").GVR(api.PlacementKind)).Namespace(namespace).Get(w.t.Context(), "web", metav1.GetOptions{})
 		w.must(err)
 		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 		return len(conditions) > 0

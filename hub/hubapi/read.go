@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/compat"
+	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -25,7 +26,7 @@ import (
 // is not "". The API server makes a table of them, so that the lists of clusters are not
 // transferred.
 func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
-	items, err := list(h, runKind, func(gvr schema.GroupVersionResource, namespace string) ([]status.RunRow, error) {
+	items, err := list(h, api.RunKind, func(gvr schema.GroupVersionResource, namespace string) ([]status.RunRow, error) {
 		// With Resource, errors would end with a resource that does not exist: (get
 		// stagedupdateruns.meta.k8s.io).
 		segments := []string{"apis", gvr.Group, gvr.Version}
@@ -64,7 +65,7 @@ func (h *Hub) requests(ctx context.Context, run, placement string) ([]approval.R
 	for i := range all {
 		of[all[i].Name] = &all[i]
 	}
-	items, err := h.objects(ctx, requestKind)
+	items, err := h.objects(ctx, api.ApprovalKind)
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +88,7 @@ func (h *Hub) requests(ctx context.Context, run, placement string) ([]approval.R
 // placements returns the served placements as their objects and snapshot objects show them, and
 // only the placement of that name if name is not "".
 func (h *Hub) placements(ctx context.Context, name string) ([]httpapi.PlacementSummary, error) {
-	items, err := h.objects(ctx, placementKind)
+	items, err := h.objects(ctx, api.PlacementKind)
 	if err != nil {
 		return nil, err
 	}
@@ -134,7 +135,7 @@ func (h *Hub) placements(ctx context.Context, name string) ([]httpapi.PlacementS
 // snapshots returns snapshots by placement, from the metadata of their objects. It does not read
 // their content.
 func (h *Hub) snapshots(ctx context.Context) (map[string][]snapshot.Snapshot, error) {
-	items, err := list(h, snapshotKind, func(gvr schema.GroupVersionResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
+	items, err := list(h, api.SnapshotKind, func(gvr schema.GroupVersionResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
 		l, err := h.metadata.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
 		if err != nil {
 			return nil, err
@@ -154,7 +155,7 @@ func (h *Hub) snapshots(ctx context.Context) (map[string][]snapshot.Snapshot, er
 // strategy returns a strategy of the hub.
 func (h *Hub) strategy(ctx context.Context, name string) (stages.Strategy, error) {
 	k := h.key(name)
-	u, err := h.resource(strategyKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	u, err := h.resource(api.StrategyKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if err != nil {
 		return stages.Strategy{}, explain(err, k.Namespace, "viewer")
 	}
@@ -188,7 +189,7 @@ func (h *Hub) naming(ctx context.Context) approval.Naming {
 
 // strategies returns the served strategies. A strategy that cannot be read has a name only.
 func (h *Hub) strategies(ctx context.Context) (out []httpapi.DeclaredStrategy, err error) {
-	all, err := h.objects(ctx, strategyKind)
+	all, err := h.objects(ctx, api.StrategyKind)
 	for i := range all {
 		s, _ := kubefleet.StrategyOf(&all[i])
 		s.Name = h.shown(all[i].GetNamespace(), all[i].GetName())
@@ -200,7 +201,7 @@ func (h *Hub) strategies(ctx context.Context) (out []httpapi.DeclaredStrategy, e
 // Objects returns the objects with these names, as a client applies them again: with their status,
 // and without the metadata that the API server writes. The kind is placement, strategy or run.
 func (h *Hub) Objects(ctx context.Context, kind string, names []string) ([]unstructured.Unstructured, error) {
-	resource := map[string]string{"placement": placementKind, "strategy": strategyKind, "run": runKind}[kind]
+	resource := map[string]string{"placement": api.PlacementKind, "strategy": api.StrategyKind, "run": api.RunKind}[kind]
 	all, err := h.objects(ctx, resource)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package hubapi
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -10,11 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -70,7 +73,7 @@ func (h *Hub) decide(ctx context.Context, run string, c stages.Command) error {
 		return refused("run %s: a decision has no verdict", run)
 	}
 	a := c.Decision
-	u, err := h.change(ctx, requestKind, c.Name, "approver", func(u *unstructured.Unstructured) error {
+	u, err := h.change(ctx, api.ApprovalKind, c.Name, "approver", func(u *unstructured.Unstructured) error {
 		r, open, err := status.OpenRequest(u)
 		switch {
 		case err != nil:
@@ -90,7 +93,7 @@ func (h *Hub) decide(ctx context.Context, run string, c stages.Command) error {
 	}
 	author := map[approval.Verdict]string{approval.Approve: "approvedBy", approval.Reject: "rejectedBy"}[a.Verdict]
 	by, _, _ := unstructured.NestedString(u.Object, "status", author, "username")
-	return h.await(ctx, requestKind, c.Name, func(u *unstructured.Unstructured) (bool, error) {
+	return h.await(ctx, api.ApprovalKind, c.Name, func(u *unstructured.Unstructured) (bool, error) {
 		decided, refusal := status.AnswerOutcome(u, by)
 		if refusal != "" {
 			return true, refused("request %s: the hub does not count the answer: %s", c.Name, refusal)
@@ -116,7 +119,7 @@ func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
 }
 
 func (h *Hub) setState(ctx context.Context, run string, state kubefleet.State) (*unstructured.Unstructured, error) {
-	return h.change(ctx, runKind, run, "editor", func(u *unstructured.Unstructured) error {
+	return h.change(ctx, api.RunKind, run, "editor", func(u *unstructured.Unstructured) error {
 		now, set, _ := unstructured.NestedString(u.Object, "spec", "state")
 		if now == string(state) || !set && state == kubefleet.RunState {
 			return fmt.Errorf("run %s: spec.state is %s already, and the hub acts when it changes: %w", run, state, backend.ErrConflict)
@@ -135,7 +138,7 @@ func (h *Hub) rollback(ctx context.Context, run string, o fleet.RollbackOptions)
 		return "", err
 	}
 	generation := u.GetGeneration()
-	err = h.await(ctx, runKind, run, func(u *unstructured.Unstructured) (bool, error) {
+	err = h.await(ctx, api.RunKind, run, func(u *unstructured.Unstructured) (bool, error) {
 		by, refusal, answered := status.RollbackOutcome(u, generation)
 		if refusal != "" {
 			return true, refused("run %s: the hub refuses the rollback: %s", run, refusal)
@@ -158,21 +161,22 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	case spec.Title != "":
 		return refused("run %s: a hub records no title: leave --title out", spec.Name)
 	}
-	fields := map[string]any{"placementName": placed.Name, "stagedRolloutStrategyName": h.key(spec.Strategy.Name).Name}
+	fields := v1beta1.UpdateRunSpec{PlacementName: placed.Name, StagedUpdateStrategyName: h.key(spec.Strategy.Name).Name, State: v1beta1.StateRun}
 	if spec.Index != nil {
-		fields["resourceSnapshotIndex"] = fmt.Sprint(*spec.Index)
+		fields.ResourceSnapshotIndex = strconv.Itoa(*spec.Index)
 	}
-	fields["state"] = string(kubefleet.RunState)
 	if spec.Hold {
-		fields["state"] = string(kubefleet.Initialize)
+		fields.State = v1beta1.StateInitialize
 	}
-	kind := map[bool]string{true: "ClusterStagedUpdateRun", false: "StagedUpdateRun"}[k.Namespace == ""]
-	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind, "spec": fields}}
+	u, err := api.NewRun(api.ScopeOf(k), &fields)
+	if err != nil {
+		return err
+	}
 	u.SetName(k.Name)
-	if _, err := h.resource(runKind, k.Namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: manager}); err != nil {
+	if _, err := h.resource(api.RunKind, k.Namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: manager}); err != nil {
 		return explain(err, k.Namespace, "editor")
 	}
-	return h.await(ctx, runKind, spec.Name, func(u *unstructured.Unstructured) (bool, error) {
+	return h.await(ctx, api.RunKind, spec.Name, func(u *unstructured.Unstructured) (bool, error) {
 		s, err := status.RunSummary(u)
 		if err == nil && s.State == stages.Failed && s.Clusters == 0 {
 			err = refused("run %s: the hub refuses it, delete it and create another one: %s", spec.Name, s.Reason)
@@ -185,17 +189,17 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 // is forced, as [fleet.RunHandle.Delete] does. kubectl deletes a run in any state.
 func (h *Hub) deleteRun(ctx context.Context, run string, o httpapi.RunDeletion) error {
 	if o.Force {
-		return h.remove(ctx, runKind, run)
+		return h.remove(ctx, api.RunKind, run)
 	}
 	k := h.key(run)
-	u, err := h.resource(runKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	u, err := h.resource(api.RunKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if err != nil {
 		return explain(err, k.Namespace, "viewer")
 	}
 	if err := mayBeDeleted(u); err != nil {
 		return err
 	}
-	return h.remove(ctx, runKind, run)
+	return h.remove(ctx, api.RunKind, run)
 }
 
 // remove deletes an object. The hub still cleans up before the object disappears.

@@ -40,5 +40,10 @@
 // that is not in the file, a hub or an agent has served in between, and a new file is required.
 // Before it removes anything from the hub, a call checks again that the agents are stopped.
 //
+// # The objects of KubeFleet
+//
+// The package reads the fields of Works, AppliedWorks and bindings from maps, because package
+// v1beta1 has no types for the objects that KubeFleet alone writes.
+//
 // Related packages: package hub serves the hub before and after; package drift compares objects.
 package migrate

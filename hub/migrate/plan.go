@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -267,7 +268,7 @@ func currentStatus(w *unstructured.Unstructured, kind string) string {
 // an earlier snapshot.
 func (p *planner) checkCluster(obj *unstructured.Unstructured, w *wanted, c *PlacementCluster) {
 	at := nameOf(obj) + " on " + c.Name
-	if c.State == api.BindingUnscheduled {
+	if c.State == string(v1beta1.BindingStateUnscheduled) {
 		p.block("%s: it is to be removed from there (Unscheduled): let KubeFleet finish that", at)
 	}
 	for _, work := range c.Works {

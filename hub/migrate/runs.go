@@ -42,7 +42,7 @@ func (r Run) String() string {
 func readRun(obj *unstructured.Unstructured) Run {
 	r := Run{
 		Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), State: RunNew,
-		Placement: api.SpecString(obj, "placementName"),
+		Placement: api.PlacementOf(obj),
 	}
 	initialized := api.ConditionOf(obj, api.ConditionInitialized)
 	progressing := api.ConditionOf(obj, api.ConditionProgressing)

@@ -1,6 +1,10 @@
 // Package api has the names of the Fleet API: kinds, labels, annotations, finalizers, condition
-// types and reasons. They are KubeFleet's names, except those marked as Slipway's own. The package
-// also reads the objects without their schema.
+// types and reasons. They are KubeFleet's names, except those marked as Slipway's own.
+//
+// The package also converts parts of objects to the Go types of the Fleet API and back. A condition,
+// or a single field of a status, is read from the map instead, because the status of a run or a
+// placement may list a thousand clusters, and because a status that is changed keeps the fields and
+// conditions of other clients.
 package api
 
 import (
@@ -35,13 +39,6 @@ const (
 	EvictionKind = "ResourcePlacementEviction"
 	BudgetKind   = "ResourcePlacementDisruptionBudget"
 	BindingKind  = "ResourceBinding"
-)
-
-// The states of a binding.
-const (
-	BindingScheduled   = "Scheduled"
-	BindingBound       = "Bound"
-	BindingUnscheduled = "Unscheduled"
 )
 
 // memberKind is the one kind of clusterGroup, which has no twin.

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -58,7 +58,23 @@ func ConditionOf(obj *unstructured.Unstructured, kind string) (out Condition) {
 	return out
 }
 
-// SpecString returns a field of spec, or "" if it is missing or no string.
+// Spec returns the spec of an object as a Go type of the Fleet API. It is zero if it has another
+// form, which the definition of the kind rules out.
+func Spec[T any](obj *unstructured.Unstructured) T { return part[T](obj, "spec") }
+
+// Status is [Spec] for the status of an object.
+func Status[T any](obj *unstructured.Unstructured) T { return part[T](obj, "status") }
+
+func part[T any](obj *unstructured.Unstructured, name string) (out T) {
+	if FromMap(obj, name, &out) != nil {
+		var none T
+		return none
+	}
+	return out
+}
+
+// SpecString returns a field of spec, or "" if it is missing or no string, whatever the form of the
+// other fields is.
 func SpecString(obj *unstructured.Unstructured, fields ...string) string {
 	text, _, _ := unstructured.NestedString(obj.Object, append([]string{"spec"}, fields...)...)
 	return text
@@ -79,7 +95,7 @@ type Key = types.NamespacedName
 
 // StrategyOf returns the name of the strategy in the spec of a run.
 func StrategyOf(run *unstructured.Unstructured) string {
-	return SpecString(run, "stagedRolloutStrategyName")
+	return Spec[v1beta1.UpdateRunSpec](run).StagedUpdateStrategyName
 }
 
 // KeyOf returns the key of an object.
@@ -105,11 +121,11 @@ func SecondsOrNil(at stages.Instant) *metav1.Time {
 // FromMap reads a field of an object into v, by its JSON tags. It ignores data that v has no field
 // for.
 func FromMap(obj *unstructured.Unstructured, name string, v any) error {
-	b, err := json.Marshal(obj.Object[name])
-	if err == nil {
-		err = json.Unmarshal(b, v)
+	have, isMap := obj.Object[name].(map[string]any)
+	if !isMap && obj.Object[name] != nil {
+		return fmt.Errorf("%s %s: %s: must be an object, not %T", obj.GetKind(), obj.GetName(), name, obj.Object[name])
 	}
-	if err != nil {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(have, v); err != nil {
 		return fmt.Errorf("%s %s: %s: %w", obj.GetKind(), obj.GetName(), name, err)
 	}
 	return nil
@@ -132,6 +148,17 @@ func Printable(text string, limit int) string {
 		end--
 	}
 	return text[:end] + "…"
+}
+
+// New returns an object of a kind with a spec of the Fleet API.
+func New(gvk schema.GroupVersionKind, spec any) (*unstructured.Unstructured, error) {
+	fields, err := ToMap(spec)
+	if err != nil {
+		return nil, err
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": fields}}
+	u.SetGroupVersionKind(gvk)
+	return u, nil
 }
 
 // ToMap converts a status, or any other value with JSON tags, to the form in unstructured objects.

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
@@ -35,18 +37,31 @@ func HasEnded(obj *unstructured.Unstructured) bool {
 // such an object. It requests no run.
 func ShowsRun(obj *unstructured.Unstructured) bool { return obj.GetAnnotations()[AnnotationSeal] != "" }
 
+// NewRun returns a run. It has no index rather than an empty one, which is what the Go type writes.
+func NewRun(in Scope, spec *v1beta1.UpdateRunSpec) (*unstructured.Unstructured, error) {
+	u, err := New(in.GVK(RunKind), spec)
+	if err == nil && spec.ResourceSnapshotIndex == "" {
+		unstructured.RemoveNestedField(u.Object, "spec", "resourceSnapshotIndex")
+	}
+	return u, err
+}
+
+// RunOfRequest returns the name of the run of an approval request.
+func RunOfRequest(request *unstructured.Unstructured) string {
+	return Spec[v1beta1.ApprovalRequestSpec](request).TargetUpdateRun
+}
+
+// PlacementOf returns the name of the placement of a run.
+func PlacementOf(run *unstructured.Unstructured) string {
+	return Spec[v1beta1.UpdateRunSpec](run).PlacementName
+}
+
 // StateOf returns the state that the spec of a run asks for, or absent if it names none.
 func StateOf(obj *unstructured.Unstructured, absent kubefleet.State) kubefleet.State {
-	if state := SpecString(obj, "state"); state != "" {
-		return kubefleet.State(state)
-	}
-	return absent
+	return cmp.Or(kubefleet.State(Spec[v1beta1.UpdateRunSpec](obj).State), absent)
 }
 
 // RolloutOf returns the rollout type of a placement, by default RollingUpdate.
 func RolloutOf(placement *unstructured.Unstructured) kubefleet.RolloutType {
-	if kind := SpecString(placement, "strategy", "type"); kind != "" {
-		return kubefleet.RolloutType(kind)
-	}
-	return kubefleet.RollingUpdate
+	return cmp.Or(kubefleet.RolloutType(Spec[v1beta1.PlacementSpec](placement).Strategy.Type), kubefleet.RollingUpdate)
 }

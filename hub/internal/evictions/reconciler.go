@@ -67,7 +67,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 		return 0, err
 	}
 	if answer.Executed && !answer.Removing {
-		if err := r.Placements.Unbind(ctx, api.Key{Name: api.SpecString(obj, "placementName")}, api.SpecString(obj, "clusterName"), run); err != nil {
+		spec := api.Spec[v1beta1.PlacementEvictionSpec](obj)
+		if err := r.Placements.Unbind(ctx, api.Key{Name: spec.PlacementName}, spec.ClusterName, run); err != nil {
 			return 0, err
 		}
 	}
@@ -98,14 +99,15 @@ func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured,
 	if !errors.Is(err, backend.ErrNotFound) {
 		return status.Eviction{}, err
 	}
-	k := api.Key{Name: api.SpecString(obj, "placementName")}
+	spec := api.Spec[v1beta1.PlacementEvictionSpec](obj)
+	k := api.Key{Name: spec.PlacementName}
 	placement, err := r.DeclaredNow(ctx, api.ClusterScope.GVR(api.PlacementKind), k)
 	if err != nil {
 		return status.Eviction{}, err
 	}
 	facts := &status.EvictionFacts{}
 	if placement != nil {
-		if facts, err = r.Placements.Evictable(ctx, placement, api.SpecString(obj, "clusterName")); err != nil {
+		if facts, err = r.Placements.Evictable(ctx, placement, spec.ClusterName); err != nil {
 			return status.Eviction{}, err
 		}
 		if facts.Budget, err = r.budget(ctx, k.Name); err != nil {

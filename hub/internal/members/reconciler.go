@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/slipway-dev/slipway/api/cluster/v1beta1"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
@@ -145,7 +146,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 // time of the last answer.
 func (r *Reconciler) write(ctx context.Context, obj *unstructured.Unstructured, facts *status.MemberFacts) error {
 	facts.Uncollected = !r.Namespaces
-	st, err := status.MemberStatusOf(obj, status.Member(facts))
+	st, err := status.MemberStatusOf(obj, facts)
 	if err != nil {
 		return err
 	}
@@ -200,9 +201,7 @@ func (r *Reconciler) lastMeasured(obj *unstructured.Unstructured) time.Time {
 	if c := r.checked[obj.GetName()]; c != nil && c.uid == obj.GetUID() {
 		return c.measured
 	}
-	text, _, _ := unstructured.NestedString(obj.Object, "status", "resourceUsage", "observationTime")
-	at, _ := time.Parse(time.RFC3339, text)
-	return at
+	return api.Status[v1beta1.MemberClusterStatus](obj).ResourceUsage.ObservationTime.Time
 }
 
 // ask connects to a member, which checks its identity, and measures it if a measurement is due. It

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
 	"github.com/slipway-dev/slipway/hub/internal/status"
@@ -54,20 +55,21 @@ func (r *Reconciler) ReconcileBindings(ctx context.Context, k api.Key) (time.Dur
 func (r *Reconciler) showBinding(
 	ctx context.Context, placement *unstructured.Unstructured, name string, b status.Binding, now *metav1.PartialObjectMetadata,
 ) error {
-	if now != nil && objects.IsOwnedBy(now, placement) && now.Annotations[annotationState] == b.State {
+	if now != nil && objects.IsOwnedBy(now, placement) && now.Annotations[annotationState] == string(b.State) {
 		return nil
 	}
 	in := api.ScopeOf(api.KeyOf(placement))
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"state": b.State, "targetCluster": b.Cluster}}}
-	u.SetGroupVersionKind(in.GVK(api.BindingKind))
+	u, err := api.New(in.GVK(api.BindingKind), &v1beta1.ResourceBindingSpec{State: b.State, TargetCluster: b.Cluster})
+	if err != nil {
+		return err
+	}
 	u.SetName(name)
 	u.SetLabels(map[string]string{api.LabelParent: placement.GetName()})
-	u.SetAnnotations(map[string]string{annotationState: b.State})
+	u.SetAnnotations(map[string]string{annotationState: string(b.State)})
 	u.SetOwnerReferences([]metav1.OwnerReference{{
 		APIVersion: in.GVK(api.PlacementKind).GroupVersion().String(), Kind: in.Kind(api.PlacementKind), Name: placement.GetName(), UID: placement.GetUID(),
 	}})
 	resource := r.Dynamic.Resource(in.GVR(api.BindingKind))
-	var err error
 	if now == nil {
 		_, err = resource.Create(ctx, u, metav1.CreateOptions{FieldManager: api.Manager})
 	} else {

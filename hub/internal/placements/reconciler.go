@@ -450,7 +450,7 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 // field, because the policy may have been changed just before, and the rest of the spec may be
 // invalid.
 func deletePolicyOf(obj *unstructured.Unstructured) placement.DeletePolicy {
-	text, _, _ := unstructured.NestedString(obj.Object, "spec", "strategy", "deleteStrategy", "propagationPolicy")
+	text := api.SpecString(obj, "strategy", "deleteStrategy", "propagationPolicy")
 	return cmp.Or(placement.DeletePolicy(text), placement.DeleteAll)
 }
 
@@ -560,7 +560,7 @@ func (r *Reconciler) DeclaredAs(ctx context.Context, placement *unstructured.Uns
 // enqueueRuns enqueues the runs of a placement that have not begun.
 func (r *Reconciler) enqueueRuns(placement api.Key) {
 	for _, run := range r.All(api.ScopeOf(placement).GVR(api.RunKind)) {
-		if run.GetNamespace() == placement.Namespace && api.SpecString(run, "placementName") == placement.Name && !api.IsBegun(run) {
+		if run.GetNamespace() == placement.Namespace && !api.IsBegun(run) && api.PlacementOf(run) == placement.Name {
 			r.Queues.Runs.Add(api.KeyOf(run))
 		}
 	}

@@ -218,7 +218,7 @@ func (r *Reconciler) PlacementsOf(run string) []api.Key {
 	var out []api.Key
 	for _, k := range r.ByEngineName(api.RunKind, run) {
 		if obj := r.Cached(api.ScopeOf(k).GVR(api.RunKind), k); obj != nil {
-			out = append(out, api.Key{Namespace: k.Namespace, Name: api.SpecString(obj, "placementName")})
+			out = append(out, api.Key{Namespace: k.Namespace, Name: api.PlacementOf(obj)})
 		}
 	}
 	return out

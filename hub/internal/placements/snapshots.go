@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
@@ -169,9 +170,8 @@ func (p *projection) policy(ctx context.Context, k api.Key, obj *unstructured.Un
 	if now != nil && objects.IsOwnedBy(now, obj) && now.Annotations[annotationDecision] == d.ShownDigest() {
 		return p.demote(ctx, gvr, have, now.Name)
 	}
-	policy, _, _ := unstructured.NestedMap(obj.Object, "spec", "policy")
 	want, err := status.PolicySnapshot(&status.PolicyFacts{
-		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Generation: obj.GetGeneration(), Policy: policy,
+		Placement: k.Name, Namespace: k.Namespace, UID: obj.GetUID(), Generation: obj.GetGeneration(), Policy: api.Spec[v1beta1.PlacementSpec](obj).Policy,
 		Decision: d, Latest: true, Decided: time.Now(),
 	})
 	if err != nil {

@@ -12,7 +12,7 @@ func (r *Requests) IsOfAnother(obj *unstructured.Unstructured, p *seals.Proof, r
 	if p == nil || p.Run == run.GetUID() {
 		return false
 	}
-	k := api.Key{Namespace: obj.GetNamespace(), Name: api.SpecString(obj, "parentStageRollout")}
+	k := api.Key{Namespace: obj.GetNamespace(), Name: api.RunOfRequest(obj)}
 	owner := r.Cached(api.ScopeOf(k).GVR(api.RunKind), k)
 	return owner != nil && owner.GetUID() == p.Run
 }

@@ -79,7 +79,7 @@ func (r *Requests) ReportOutcomes(ctx context.Context, k api.Key, run *unstructu
 func (r *Requests) RequestsOf(k api.Key) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, obj := range r.All(api.ScopeOf(k).GVR(api.ApprovalKind)) {
-		if obj.GetNamespace() == k.Namespace && api.SpecString(obj, "parentStageRollout") == k.Name {
+		if obj.GetNamespace() == k.Namespace && api.RunOfRequest(obj) == k.Name {
 			out = append(out, obj.DeepCopy())
 		}
 	}
@@ -174,7 +174,7 @@ func (r *Requests) create(ctx context.Context, k api.Key, want *unstructured.Uns
 
 // blockedBy explains why a request has no object: the request of another run has its name.
 func blockedBy(have *unstructured.Unstructured, seal *seals.Proof, request *approval.Request) status.BlockedRequest {
-	theirs, other := gateName{seal.Binding.Stage, seal.Binding.When}, api.SpecString(have, "parentStageRollout")
+	theirs, other := gateName{seal.Binding.Stage, seal.Binding.When}, api.RunOfRequest(have)
 	return status.BlockedRequest{Stage: request.Stage, When: request.When, Why: fmt.Sprintf(
 		"the request %s needs the name %s, which the request of run %s %s has: delete run %s after its end, and the hub creates the request",
 		gateName{request.Stage, request.When}, have.GetName(), other, theirs, other)}

@@ -42,7 +42,11 @@ func (r *Reconciler) ShowRollback(ctx context.Context, k api.Key, st fleet.Statu
 	facts.Placement = r.objectName(api.PlacementKind, st.Plan.Placement)
 	facts.Strategy = r.objectName(api.StrategyKind, st.Plan.Strategy.Name)
 	gvr := api.ScopeOf(k).GVR(api.RunKind)
-	_, err = r.Dynamic.Resource(gvr).Namespace(k.Namespace).Create(ctx, status.RollbackObject(facts), metav1.CreateOptions{FieldManager: api.Manager})
+	obj, err := status.RollbackObject(facts)
+	if err != nil {
+		return 0, err
+	}
+	_, err = r.Dynamic.Resource(gvr).Namespace(k.Namespace).Create(ctx, obj, metav1.CreateOptions{FieldManager: api.Manager})
 	if err != nil && !apierrors.IsAlreadyExists(err) && !apierrors.IsNotFound(err) { // the namespace may be gone, or another object there
 		return 0, err
 	}

@@ -82,7 +82,7 @@ func (s *Seals) Sign(ctx context.Context, obj *unstructured.Unstructured, p *Pro
 // requestFacts returns the facts that the seal of a request covers: p, and the name, namespace
 // and run in the object.
 func requestFacts(obj *unstructured.Unstructured, p *Proof) []any {
-	return []any{"request", obj.GetNamespace(), obj.GetName(), api.SpecString(obj, "parentStageRollout"), p}
+	return []any{"request", obj.GetNamespace(), obj.GetName(), api.RunOfRequest(obj), p}
 }
 
 // ProofOf returns the proof in the seal of a request, nil if the object has no seal or was

@@ -40,7 +40,7 @@ type ApprovalFacts struct {
 // deleted with the run.
 func ApprovalRequest(f *ApprovalFacts) (*unstructured.Unstructured, error) {
 	in, r := api.Scope(f.Namespace != ""), f.Request
-	spec, err := api.ToMap(f.spec())
+	u, err := api.New(in.GVK(api.ApprovalKind), f.spec())
 	if err != nil {
 		return nil, err
 	}
@@ -48,8 +48,6 @@ func ApprovalRequest(f *ApprovalFacts) (*unstructured.Unstructured, error) {
 	if r.When == approval.Before {
 		task = api.TaskBefore
 	}
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	u.SetGroupVersionKind(in.GVK(api.ApprovalKind))
 	u.SetNamespace(f.Namespace)
 	u.SetName(RequestName(f.Run, r))
 	u.SetLabels(map[string]string{

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/cluster/v1beta1"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -48,8 +49,8 @@ func IsMeasuredAgain(last, now time.Time, namespaces bool) bool {
 
 // MemberStatusOf returns the status of a member, updated with the facts of the hub. It keeps the
 // conditions and agents of other clients, and all fields that the hub did not measure.
-func MemberStatusOf(obj *unstructured.Unstructured, now *MemberStatus) (map[string]any, error) {
-	own, err := api.ToMap(now)
+func MemberStatusOf(obj *unstructured.Unstructured, f *MemberFacts) (map[string]any, error) {
+	own, err := api.ToMap(Member(f))
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func MemberStatusOf(obj *unstructured.Unstructured, now *MemberStatus) (map[stri
 		return own, nil
 	}
 	keepSince(obj, own)
-	if now.uncollected {
+	if f.Uncollected {
 		dropNamespaces(whole)
 	}
 	mergeByType(whole, own, "conditions")
@@ -149,11 +150,9 @@ func MemberFactsOf(obj *unstructured.Unstructured, err error, now time.Time) *Me
 
 // heartbeatOf returns the last heartbeat in the status of a member, zero if it has none.
 func heartbeatOf(obj *unstructured.Unstructured) (at time.Time) {
-	agents, _, _ := unstructured.NestedSlice(obj.Object, "status", "agentStatus")
-	for _, a := range agents {
-		if m, ok := a.(map[string]any); ok && m["type"] == memberAgent {
-			text, _ := m["lastReceivedHeartbeat"].(string)
-			at, _ = time.Parse(time.RFC3339, text)
+	for _, a := range api.Status[v1beta1.MemberClusterStatus](obj).AgentStatus {
+		if a.Type == v1beta1.MemberAgent {
+			at = a.LastReceivedHeartbeat.Time
 		}
 	}
 	return at
@@ -200,61 +199,21 @@ func (f *MemberFacts) joining() bool {
 	return f.Joined.IsZero() && f.Err != nil && f.Now.Before(f.Since.Add(memberJoins))
 }
 
-// MemberStatus holds the fields of a MemberCluster's status that the hub writes.
-type MemberStatus struct {
-	Conditions    []metav1.Condition        `json:"conditions,omitempty"`
-	AgentStatus   []MemberAgentStatus       `json:"agentStatus,omitempty"`
-	Properties    map[string]MemberProperty `json:"properties,omitempty"`
-	ResourceUsage *MemberUsage              `json:"resourceUsage,omitempty"`
-	// Namespaces maps each namespace of the member to the work that created it. The values are
-	// empty, because this hub has no works.
-	Namespaces map[string]string `json:"namespaces,omitempty"`
-
-	// uncollected makes MemberStatusOf remove the namespaces in the object. It is not part of the
-	// document.
-	uncollected bool `json:"-"`
-}
-
-// MemberAgentStatus is the report of an agent. The hub writes it, because there is no agent.
-type MemberAgentStatus struct {
-	Type                  string             `json:"type"`
-	Conditions            []metav1.Condition `json:"conditions,omitempty"`
-	LastReceivedHeartbeat metav1.Time        `json:"lastReceivedHeartbeat,omitzero"`
-}
-
-// MemberProperty is the value of one property of a member.
-type MemberProperty struct {
-	Value           string      `json:"value"`
-	ObservationTime metav1.Time `json:"observationTime"`
-}
-
-// MemberUsage holds the total and the available amounts of a member, by resource.
-type MemberUsage struct {
-	Capacity        map[string]string `json:"capacity,omitempty"`
-	Allocatable     map[string]string `json:"allocatable,omitempty"`
-	Available       map[string]string `json:"available,omitempty"`
-	ObservationTime metav1.Time       `json:"observationTime"`
-}
-
 // NodeCount is the property for the number of nodes of a member.
 const NodeCount = "kubernetes-fleet.io/node-count"
-
-// memberAgent is the type of the agent that reports the health of a member.
-const memberAgent = "MemberAgent"
 
 // Member returns the status of a member. There is no agent on the member, so the hub writes the
 // report of the agent. The member has joined once the hub has reached it with its credentials, and
 // is healthy while the hub can reach it.
-func Member(f *MemberFacts) *MemberStatus {
+func Member(f *MemberFacts) *v1beta1.MemberClusterStatus {
 	t := conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}
-	out := &MemberStatus{Conditions: []metav1.Condition{
+	out := &v1beta1.MemberClusterStatus{Conditions: []metav1.Condition{
 		t.isTrue(api.ConditionReadyToJoin, api.ReasonReadyToJoin, "The hub takes the cluster as a member", 0),
 		f.joined(t), f.healthy(t),
 	}}
 	if !f.Joined.IsZero() && !f.Heartbeat.IsZero() {
-		out.AgentStatus = []MemberAgentStatus{f.agent(t)}
+		out.AgentStatus = []v1beta1.AgentStatus{f.agent(t)}
 	}
-	out.uncollected = f.Uncollected
 	if f.Measured != nil {
 		f.measured(t, out)
 	}
@@ -262,26 +221,26 @@ func Member(f *MemberFacts) *MemberStatus {
 }
 
 // agent returns the report that the agent of a joined member would write.
-func (f *MemberFacts) agent(t conditions) MemberAgentStatus {
+func (f *MemberFacts) agent(t conditions) v1beta1.AgentStatus {
 	joined := t.isTrue(api.ConditionJoined, api.ReasonAgentJoined, "", stages.At(f.Joined))
 	healthy := t.isTrue(api.ConditionHealthy, api.ReasonAgentHealthy, "", stages.At(f.Since))
 	if f.Err != nil {
 		healthy = t.isFalse(api.ConditionHealthy, api.ReasonAgentUnhealthy, f.Err.Error(), stages.At(f.Since))
 	}
-	return MemberAgentStatus{
-		Type: memberAgent, Conditions: []metav1.Condition{joined, healthy}, LastReceivedHeartbeat: api.Seconds(stages.At(f.Heartbeat)),
+	return v1beta1.AgentStatus{
+		Type: v1beta1.MemberAgent, Conditions: []metav1.Condition{joined, healthy}, LastReceivedHeartbeat: api.Seconds(stages.At(f.Heartbeat)),
 	}
 }
 
 // measured adds the measurement to out.
-func (f *MemberFacts) measured(t conditions, out *MemberStatus) {
+func (f *MemberFacts) measured(t conditions, out *v1beta1.MemberClusterStatus) {
 	m, at := f.Measured, api.Seconds(stages.At(f.Now))
 	if m.Nodes != nil {
-		out.Properties = map[string]MemberProperty{NodeCount: {Value: strconv.Itoa(*m.Nodes), ObservationTime: at}}
+		out.Properties = map[v1beta1.PropertyName]v1beta1.PropertyValue{NodeCount: {Value: strconv.Itoa(*m.Nodes), ObservationTime: at}}
 	}
 	if m.Capacity != nil {
-		out.ResourceUsage = &MemberUsage{
-			Capacity: texts(m.Capacity), Allocatable: texts(m.Allocatable), Available: texts(m.Available), ObservationTime: at,
+		out.ResourceUsage = v1beta1.ResourceUsage{
+			Capacity: m.Capacity, Allocatable: m.Allocatable, Available: m.Available, ObservationTime: at,
 		}
 	}
 	if m.Namespaces == nil {
@@ -297,14 +256,6 @@ func (f *MemberFacts) measured(t conditions, out *MemberStatus) {
 		return
 	}
 	out.Conditions = append(out.Conditions, t.isTrue(kind, api.ReasonNamespacesCollected, allNamespaces, stages.At(f.Now)))
-}
-
-func texts(amounts map[string]resource.Quantity) map[string]string {
-	out := map[string]string{}
-	for name, q := range amounts {
-		out[name] = q.String()
-	}
-	return out
 }
 
 func (f *MemberFacts) joined(t conditions) metav1.Condition {

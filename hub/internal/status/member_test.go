@@ -71,8 +71,7 @@ func TestWhatOthersReportOfAMemberStays(t *testing.T) {
 		"conditions":  []any{map[string]any{"type": "Joined", "status": "False"}, map[string]any{"type": "Patched", "status": "True"}},
 	}}}
 	before := obj.DeepCopy()
-	reached := Member(&MemberFacts{Created: clock(t, "10:00:00"), Joined: clock(t, "10:00:05"), Since: clock(t, "10:00:05")})
-	got, err := MemberStatusOf(obj, reached)
+	got, err := MemberStatusOf(obj, &MemberFacts{Created: clock(t, "10:00:00"), Joined: clock(t, "10:00:05"), Since: clock(t, "10:00:05")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +111,7 @@ func TestWhatAnAgentWouldReport(t *testing.T) {
 		tc.facts.Created, tc.facts.Generation = clock(t, "10:00:00"), 1
 		got := ""
 		for _, a := range Member(&tc.facts).AgentStatus {
-			got = a.Type + " " + a.LastReceivedHeartbeat.UTC().Format(time.TimeOnly)
+			got = string(a.Type) + " " + a.LastReceivedHeartbeat.UTC().Format(time.TimeOnly)
 			for i, c := range a.Conditions {
 				got += []string{" ", ", "}[min(i, 1)] + fmt.Sprintf("%s=%s %s %s", c.Type, c.Status, c.Reason, c.LastTransitionTime.UTC().Format(time.TimeOnly))
 			}
@@ -174,7 +173,7 @@ func TestWhatWasMeasuredIsWritten(t *testing.T) {
 		"properties": map[string]any{"example.com/gpus": map[string]any{"value": "8"}},
 		"namespaces": map[string]any{"gone": ""},
 	}}}
-	got, err := MemberStatusOf(obj, Member(&f))
+	got, err := MemberStatusOf(obj, &f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +207,7 @@ func TestNamespacesThatAreNotCollectedAnyMoreGo(t *testing.T) {
 			"conditions": []any{map[string]any{"type": "NamespaceCollectionSucceeded", "status": "True", "message": message}},
 			"namespaces": map[string]any{"a": ""},
 		}}}
-		got, err := MemberStatusOf(obj, Member(&MemberFacts{Uncollected: true}))
+		got, err := MemberStatusOf(obj, &MemberFacts{Uncollected: true})
 		if err != nil {
 			t.Fatal(err)
 		}

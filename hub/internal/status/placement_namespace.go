@@ -16,8 +16,7 @@ import (
 // ReportsInNamespace reports whether the status of a cluster-scoped placement is also shown in the
 // namespace that it selects: its statusReportingScope is NamespaceAccessible.
 func ReportsInNamespace(obj *unstructured.Unstructured) bool {
-	scope, _, _ := unstructured.NestedString(obj.Object, "spec", "statusReportingScope")
-	return scope == "NamespaceAccessible" && obj.GetNamespace() == ""
+	return obj.GetNamespace() == "" && api.Spec[v1beta1.PlacementSpec](obj).StatusReportingScope == v1beta1.NamespaceAccessible
 }
 
 // SelectedNamespace returns the namespace that selectors name, "" if they name none.

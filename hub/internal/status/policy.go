@@ -1,7 +1,6 @@
 package status
 
 import (
-	"maps"
 	"strconv"
 	"time"
 
@@ -24,7 +23,7 @@ type PolicyFacts struct {
 	UID                  types.UID
 	Generation           int64
 	// Policy is spec.policy of that object; nil for none.
-	Policy map[string]any
+	Policy *v1beta1.PlacementPolicy
 	// Decision is the result of the policy.
 	Decision *Selection
 	// Latest reports whether this is the latest policy snapshot of the placement.
@@ -36,54 +35,24 @@ type PolicyFacts struct {
 // wanted returns the number of clusters in the policy; if it has none, the number of clusters that
 // it picked.
 func (f *PolicyFacts) wanted() int64 {
-	if n, ok, _ := unstructured.NestedInt64(f.Policy, "numberOfClusters"); ok {
-		return n
+	if f.Policy != nil && f.Policy.NumberOfClusters != nil {
+		return int64(*f.Policy.NumberOfClusters)
 	}
 	return int64(len(f.Decision.Clusters))
-}
-
-// policySpec and policyStatus are the spec and the status of a ClusterSchedulingPolicySnapshot.
-type policySpec struct {
-	Policy map[string]any `json:"policy,omitempty"`
-	// Hash is the digest of the policy, as text.
-	Hash []byte `json:"policyHash"`
-}
-
-type policyStatus struct {
-	Generation int64                   `json:"observedCRPGeneration"`
-	Conditions []metav1.Condition      `json:"conditions"`
-	Targets    []targetCluster         `json:"targetClusters,omitempty"`
-	Listing    *v1beta1.ClusterListing `json:"clusterListing,omitempty"`
-}
-
-type targetCluster struct {
-	Name     string        `json:"clusterName"`
-	Selected bool          `json:"selected"`
-	Score    *clusterScore `json:"clusterScore,omitempty"`
-	Reason   string        `json:"reason"`
-}
-
-// clusterScore is the score of a cluster under a PickN policy.
-type clusterScore struct {
-	Affinity int `json:"affinityScore"`
-	Spread   int `json:"priorityScore"`
 }
 
 // PolicySnapshot returns the object that shows which clusters a policy picked and why it did not
 // pick others. It names at most ShownTargets clusters. The number of clusters that the policy wants
 // is in an annotation and not in the spec. The caller must write the status separately.
 func PolicySnapshot(f *PolicyFacts) (*unstructured.Unstructured, error) {
-	spec, err := api.ToMap(&policySpec{Policy: withoutNumber(f.Policy), Hash: []byte(f.Decision.PolicyDigest)})
-	if err != nil {
-		return nil, err
-	}
-	status, err := api.ToMap(f.status())
-	if err != nil {
-		return nil, err
-	}
 	in := api.Scope(f.Namespace != "")
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec, "status": status}}
-	u.SetGroupVersionKind(in.GVK(api.PolicyKind))
+	u, err := api.New(in.GVK(api.PolicyKind), &v1beta1.SchedulingPolicySnapshotSpec{Policy: withoutNumber(f.Policy), PolicyHash: []byte(f.Decision.PolicyDigest)})
+	if err != nil {
+		return nil, err
+	}
+	if u.Object["status"], err = api.ToMap(f.status()); err != nil {
+		return nil, err
+	}
 	u.SetNamespace(f.Namespace)
 	u.SetName(PolicyName(f.Placement, f.Decision.Index))
 	u.SetLabels(map[string]string{
@@ -102,25 +71,27 @@ func PolicyName(placement string, index int) string {
 }
 
 // withoutNumber returns a copy of the policy without its number of clusters.
-func withoutNumber(policy map[string]any) map[string]any {
-	out := maps.Clone(policy)
-	delete(out, "numberOfClusters")
+func withoutNumber(policy *v1beta1.PlacementPolicy) *v1beta1.PlacementPolicy {
+	out := policy.DeepCopy()
+	if out != nil {
+		out.NumberOfClusters = nil
+	}
 	return out
 }
 
-func (f *PolicyFacts) status() *policyStatus {
+func (f *PolicyFacts) status() *v1beta1.SchedulingPolicySnapshotStatus {
 	d := f.Decision
 	// The generation of a snapshot is 1: its spec does not change.
 	t, at := conditions{observedGeneration: 1, created: 1}, stages.At(f.Decided)
-	s := &policyStatus{Generation: f.Generation, Targets: d.targets(ShownTargets)}
+	s := &v1beta1.SchedulingPolicySnapshotStatus{ObservedCRPGeneration: f.Generation, ClusterDecisions: d.targets(ShownTargets)}
 	if d.Shortfall != "" {
 		s.Conditions = []metav1.Condition{t.isFalse(api.ConditionScheduled, api.ReasonUnfulfilled, unfulfilledMessage(d.Shortfall), at)}
 	} else {
 		s.Conditions = []metav1.Condition{t.isTrue(api.ConditionScheduled, api.ReasonFulfilled, scheduledMessage(len(d.Clusters)), at)}
 	}
-	if total := max(len(d.Evaluations), len(d.Clusters)); total > len(s.Targets) {
-		s.Listing = &v1beta1.ClusterListing{
-			Listed: int32(len(s.Targets)), Total: int32(total), Message: "Clusters that were picked are listed before those that were not; a preview of the selection has all",
+	if total := max(len(d.Evaluations), len(d.Clusters)); total > len(s.ClusterDecisions) {
+		s.ClusterListing = &v1beta1.ClusterListing{
+			Listed: int32(len(s.ClusterDecisions)), Total: int32(total), Message: "Clusters that were picked are listed before those that were not; a preview of the selection has all",
 		}
 	}
 	return s

@@ -3,6 +3,7 @@ package status
 import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -26,22 +27,20 @@ type RollbackObjectFacts struct {
 
 // RollbackObject returns the object of a rollback run that the engine created. People see the run
 // by it, and can stop it.
-func RollbackObject(f *RollbackObjectFacts) *unstructured.Unstructured {
-	spec := map[string]any{
-		"placementName": f.Placement, "stagedRolloutStrategyName": f.Strategy, "state": string(stateShown(f.Run)),
+func RollbackObject(f *RollbackObjectFacts) (*unstructured.Unstructured, error) {
+	u, err := api.NewRun(api.Scope(f.Namespace != ""), &v1beta1.UpdateRunSpec{
+		PlacementName: f.Placement, StagedUpdateStrategyName: f.Strategy, State: v1beta1.State(stateShown(f.Run)),
+		ResourceSnapshotIndex: indexText(brought(f.Plan, f.Snapshots)),
+	})
+	if err != nil {
+		return nil, err
 	}
-	if index := brought(f.Plan, f.Snapshots); index >= 0 {
-		spec["resourceSnapshotIndex"] = indexText(index)
-	}
-	in := api.Scope(f.Namespace != "")
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
-	u.SetGroupVersionKind(in.GVK(api.RunKind))
 	u.SetNamespace(f.Namespace)
 	u.SetName(f.Name)
 	u.SetFinalizers([]string{api.FinalizerRun})
 	u.SetLabels(map[string]string{api.LabelRollbackOf: f.Of})
 	u.SetAnnotations(map[string]string{api.AnnotationSeal: f.Seal})
-	return u
+	return u, nil
 }
 
 // stateShown returns the spec.state for the object of an existing run.

@@ -5,6 +5,10 @@
 // The documents have KubeFleet's fields, condition types and reasons; package hub lists Slipway's
 // own. Lists are limited: Listed clusters, 30 KiB for a message, 128 KiB for the names of
 // overrides.
+//
+// The documents are the Go types of the Fleet API. A status that other clients write too is changed
+// as a map, and the spec of an override is copied as a map, because fields without a Go type must
+// stay.
 package status
 
 import (

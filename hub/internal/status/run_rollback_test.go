@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -192,21 +193,29 @@ func TestTheObjectOfARollback(t *testing.T) {
 		},
 		"spec": map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s", "resourceSnapshotIndex": "0", "state": "Run"},
 	}
-	if diff := cmp.Diff(want, RollbackObject(f).Object); diff != "" {
+	object := func() *unstructured.Unstructured {
+		t.Helper()
+		u, err := RollbackObject(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	if diff := cmp.Diff(want, object().Object); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if run, err := kubefleet.RunOf(RollbackObject(f)); err != nil || run.State != kubefleet.RunState {
+	if run, err := kubefleet.RunOf(object()); err != nil || run.State != kubefleet.RunState {
 		t.Errorf("it reads as %+v: %v", run, err)
 	}
 	r.command("21:33:00", stages.Command{Verb: stages.Stop})
 	f.Namespace = ""
-	if got := RollbackObject(f); got.GetKind() != "ClusterStagedUpdateRun" || api.SpecString(got, "state") != "Stop" {
+	if got := object(); got.GetKind() != "ClusterStagedUpdateRun" || api.SpecString(got, "state") != "Stop" {
 		t.Errorf("%s in state %s", got.GetKind(), api.SpecString(got, "state"))
 	}
 	r = inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(1, "1"), "member3": had(0, "0")})
 	f.Plan, f.Run = r.plan, &r.run
-	if got := RollbackObject(f); api.SpecString(got, "resourceSnapshotIndex") != "" {
-		t.Errorf("clusters go back to several snapshots, and the index is %s", api.SpecString(got, "resourceSnapshotIndex"))
+	if index, has, _ := unstructured.NestedString(object().Object, "spec", "resourceSnapshotIndex"); has {
+		t.Errorf("clusters go back to several snapshots, and the index is %q", index)
 	}
 	if got := r.status()["resourceSnapshotIndexUsed"]; got != nil {
 		t.Errorf("clusters go back to several snapshots, and the index is %v", got)

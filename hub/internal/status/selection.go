@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -44,8 +45,8 @@ func (r *Selection) verdictOf(cluster string) placement.Evaluation {
 
 // targets returns at most the given number of clusters to show: first the picked ones, then the
 // others.
-func (r *Selection) targets(most int) []targetCluster {
-	var out []targetCluster
+func (r *Selection) targets(most int) []v1beta1.ClusterDecision {
+	var out []v1beta1.ClusterDecision
 	for _, name := range r.Clusters[:min(len(r.Clusters), most)] {
 		out = append(out, r.target(r.verdictOf(name), true))
 	}
@@ -57,10 +58,10 @@ func (r *Selection) targets(most int) []targetCluster {
 	return out
 }
 
-func (r *Selection) target(v placement.Evaluation, picked bool) targetCluster {
-	t := targetCluster{Name: v.Cluster, Selected: picked, Reason: reasonOf(v, picked)}
+func (r *Selection) target(v placement.Evaluation, picked bool) v1beta1.ClusterDecision {
+	t := v1beta1.ClusterDecision{ClusterName: v.Cluster, Selected: picked, Reason: reasonOf(v, picked)}
 	if r.Type == placement.PickN {
-		t.Score = &clusterScore{Affinity: v.Score.Affinity, Spread: v.Score.Spread}
+		t.ClusterScore = &v1beta1.ClusterScore{AffinityScore: new(int32(v.Score.Affinity)), TopologySpreadScore: new(int32(v.Score.Spread))}
 	}
 	return t
 }
@@ -85,7 +86,7 @@ const pickedReason = "picked by scheduling policy"
 func (r *Selection) ShownDigest() string {
 	list := r.targets(ShownTargets)
 	for i := range list {
-		list[i].Score = nil
+		list[i].ClusterScore = nil
 	}
 	b, err := json.Marshal([]any{r.Digest, r.Shortfall, list})
 	if err != nil {

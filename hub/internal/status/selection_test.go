@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 )
@@ -31,7 +32,7 @@ func TestAPolicySnapshotSaysWhyClustersWerePickedAndWhyNot(t *testing.T) {
 	d, _ := decided(t, 2, placement.Previous{}, region("a", "west"), region("b", "west"), region("c", "east"), placement.Cluster{Name: "d"})
 	got, err := PolicySnapshot(&PolicyFacts{
 		Placement: "p", Decision: d, Decided: clock(t, "10:00:00"),
-		Policy: map[string]any{"placementType": "PickN", "numberOfClusters": int64(2)},
+		Policy: &v1beta1.PlacementPolicy{PlacementType: v1beta1.PickNPlacementType, NumberOfClusters: new(int32(2))},
 	})
 	if err != nil {
 		t.Fatal(err)

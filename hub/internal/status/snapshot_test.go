@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -177,7 +178,7 @@ func TestABodyThatIsNoObjectIsAnErrorThatNamesTheSnapshot(t *testing.T) {
 func TestAPolicySnapshotNamesAThousandClustersAndTheirNumber(t *testing.T) {
 	f := &PolicyFacts{
 		Placement: "example-placement", UID: "u", Generation: 4, Latest: true, Decided: clock(t, "10:00:00"),
-		Policy: map[string]any{"placementType": "PickAll"}, Decision: &Selection{},
+		Policy: &v1beta1.PlacementPolicy{PlacementType: v1beta1.PickAllPlacementType}, Decision: &Selection{},
 	}
 	f.Decision.Index, f.Decision.PolicyDigest = 2, "abc"
 	for i := range 1001 {

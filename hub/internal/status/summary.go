@@ -287,12 +287,9 @@ func EvictionOutcome(obj *unstructured.Unstructured) (executed bool, why string,
 
 // PlacedOn returns the clusters in the status of a placement.
 func PlacedOn(obj *unstructured.Unstructured) (clusters []string) {
-	placed, _, _ := unstructured.NestedSlice(obj.Object, "status", "placementStatuses")
-	for _, one := range placed {
-		if m, is := one.(map[string]any); is {
-			if name, _ := m["clusterName"].(string); name != "" {
-				clusters = append(clusters, name)
-			}
+	for _, c := range api.Status[v1beta1.PlacementStatus](obj).PerClusterPlacementStatuses {
+		if c.ClusterName != "" {
+			clusters = append(clusters, c.ClusterName)
 		}
 	}
 	return clusters
@@ -304,6 +301,5 @@ func BoundTo(obj *unstructured.Unstructured) (cluster, placement string) {
 	if obj.GetDeletionTimestamp() != nil {
 		return "", ""
 	}
-	cluster, _, _ = unstructured.NestedString(obj.Object, "spec", "targetCluster")
-	return cluster, obj.GetLabels()[api.LabelParent]
+	return api.Spec[v1beta1.ResourceBindingSpec](obj).TargetCluster, obj.GetLabels()[api.LabelParent]
 }
