@@ -14,7 +14,7 @@ import (
 var confirmed = map[string]string{
 	"approve": "shop-2", "reject": "shop-2", "rollback": "shop-2", "abort": "shop-2", "skip": "shop-2 --what cluster/eu-2",
 	"delete": "-f testdata/texts/declared.yaml", "delete placement": "shop", "delete run": "shop-1", "delete strategy": "careful", "delete cap": "all",
-	"delete deletion": "", "drain": "", "migrate take-over": "", "migrate give-back": "", // they need more than the store
+	"delete deletion": "", "drain": "", "hub uninstall": "", "migrate take-over": "", "migrate give-back": "", // they need more than the store
 }
 
 // Exactly these verbs have --yes. All others, such as stop, start and retry, never ask.

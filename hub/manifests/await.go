@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -81,6 +82,33 @@ func resources(crd *unstructured.Unstructured) []schema.GroupVersionResource {
 		all = append(all, schema.GroupVersionResource{Group: group, Version: name, Resource: plural})
 	}
 	return all
+}
+
+// awaitNamespace returns once the namespace of the hub is not being deleted, because a server takes
+// no object for such a namespace.
+func (in *installer) awaitNamespace(ctx context.Context, o Options) error {
+	if o.Hub == nil {
+		return nil
+	}
+	name, noted := o.Hub.namespace(), false
+	err := poll(ctx, func(ctx context.Context) error {
+		u, err := in.client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")).Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil || u.GetDeletionTimestamp() == nil {
+			return err
+		}
+		if !noted && o.Note != nil {
+			noted = true
+			o.Note("waiting for the end of the deletion of the namespace " + name)
+		}
+		return errors.New("it is still being deleted: repeat the command once it is gone")
+	})
+	if err != nil {
+		return fmt.Errorf("namespace %s: %w", name, err)
+	}
+	return nil
 }
 
 // awaitPolicies returns once the policies act, which is some time after they were applied. The

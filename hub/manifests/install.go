@@ -47,7 +47,7 @@ type Options struct {
 	// Done is called after each object, never concurrently; may be nil.
 	Done func(Change)
 	// Note is called with sentences about the effect of a changed Compatibility on existing
-	// objects; may be nil.
+	// objects, and if Install waits for the end of an uninstallation; may be nil.
 	Note func(string)
 }
 
@@ -157,6 +157,9 @@ func (in *installer) install(ctx context.Context, o Options) error {
 	}
 	others, err := besides(o)
 	if err != nil {
+		return err
+	}
+	if err := in.awaitNamespace(ctx, o); err != nil {
 		return err
 	}
 	if err := in.carryOver(ctx, change, o.Note); err != nil {

@@ -1,6 +1,7 @@
 package manifests
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -147,12 +148,11 @@ func (o *HubOptions) subject() map[string]any {
 	if o.User != "" {
 		return map[string]any{"kind": rbacv1.UserKind, "name": o.User, "apiGroup": rbacv1.GroupName}
 	}
-	namespace := hubNamespace
-	if o.Namespace != "" {
-		namespace = o.Namespace
-	}
-	return map[string]any{"kind": rbacv1.ServiceAccountKind, "name": hubAccount, "namespace": namespace}
+	return map[string]any{"kind": rbacv1.ServiceAccountKind, "name": hubAccount, "namespace": o.namespace()}
 }
+
+// namespace returns the namespace of the hub.
+func (o *HubOptions) namespace() string { return cmp.Or(o.Namespace, hubNamespace) }
 
 // setRules sets the rules of a role.
 func setRules(u *unstructured.Unstructured, rules []rbacv1.PolicyRule) error {

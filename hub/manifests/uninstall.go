@@ -2,11 +2,13 @@ package manifests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,10 +34,43 @@ type UninstallOptions struct {
 	// Force also deletes the definitions while placements or applications exist. Their objects
 	// stay on the members.
 	Force bool
-	// Timeout is the limit for the duration of Uninstall; 0 is one minute.
+	// WhileLed also uninstalls while a hub leads the cluster.
+	WhileLed bool
+	// Found is called once, before the first deletion, also in a dry run. If it returns an error,
+	// Uninstall deletes nothing and returns the error. May be nil.
+	Found func(context.Context, Contents) error
+	// Timeout is the limit for the duration of Uninstall without Found; 0 is one minute.
 	Timeout time.Duration
 	// Done is called after each object, never concurrently; may be nil.
 	Done func(Change)
+	// Note is called with a sentence if Uninstall waits for the lease of a hub; may be nil.
+	Note func(string)
+}
+
+// Contents is what [Uninstall] deletes.
+type Contents struct {
+	// Installed is the number of objects that [Install] has created.
+	Installed int
+	// Namespaces are the names of the namespaces with the records of hubs.
+	Namespaces []string
+	// Objects are the numbers of objects of the Fleet API by kind, without kinds that have none.
+	Objects []KindCount
+}
+
+// KindCount is the number of objects of a kind.
+type KindCount struct {
+	Kind  string
+	Count int
+}
+
+// LedError reports that [Uninstall] was refused, because a hub leads the cluster.
+type LedError struct {
+	// Hub is the name of the hub that renews the lease.
+	Hub string
+}
+
+func (e *LedError) Error() string {
+	return "the hub " + e.Hub + " leads this cluster: stop it first"
 }
 
 // InUseError reports that [Uninstall] was refused, because placements or applications exist, or
@@ -92,16 +127,15 @@ func keepsHub(kind string) bool {
 // exist, unless it is forced, and while the namespace has ledgers, because then the cluster is also
 // a member, and an engine would write to it without them.
 //
-// No hub may run on the cluster. Objects that wait for the cleanup by a hub are deleted without it.
+// Uninstall returns a [LedError] if a hub renews its lease, unless WhileLed is set. If a hub was
+// killed, Uninstall waits for the end of its lease. Objects that wait for the cleanup by a hub are
+// deleted without it.
 // Uninstall returns once the definitions are gone; the namespace may take longer. It may be called
 // again, for example after an error. The caller needs the rights of cluster-admin.
 func Uninstall(ctx context.Context, cfg *rest.Config, o UninstallOptions) error {
-	timeout := o.Timeout
-	if timeout == 0 {
-		timeout = defaultTimeout
+	if o.Timeout == 0 {
+		o.Timeout = defaultTimeout
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	in, err := newInstaller(cfg, o.Done)
 	if err == nil {
 		err = in.uninstall(ctx, o)
@@ -113,19 +147,17 @@ func Uninstall(ctx context.Context, cfg *rest.Config, o UninstallOptions) error 
 }
 
 func (in *installer) uninstall(ctx context.Context, o UninstallOptions) error {
-	var all []unstructured.Unstructured
-	for _, kind := range uninstalled() {
-		found, err := in.installed(ctx, kind)
-		if err != nil {
-			return fmt.Errorf("%s: %w", kind.Kind, err)
-		}
-		all = append(all, found...)
+	all, contents, err := in.find(ctx, o)
+	if err != nil {
+		return err
 	}
-	if !o.DryRun && !o.Force {
-		if err := in.checkUnused(ctx, all); err != nil {
+	if o.Found != nil && len(all) > 0 {
+		if err := o.Found(ctx, contents); err != nil {
 			return err
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
 	for i := range all {
 		u, outcome := &all[i], Listed
 		if !o.DryRun {
@@ -138,6 +170,118 @@ func (in *installer) uninstall(ctx context.Context, o UninstallOptions) error {
 	}
 	return nil
 }
+
+// find returns the objects to delete, and describes them. The error says why they must not be
+// deleted.
+func (in *installer) find(ctx context.Context, o UninstallOptions) (all []unstructured.Unstructured, c Contents, err error) {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	for _, kind := range uninstalled() {
+		found, err := in.installed(ctx, kind)
+		if err != nil {
+			return nil, c, fmt.Errorf("%s: %w", kind.Kind, err)
+		}
+		all = append(all, found...)
+	}
+	if !o.DryRun && !o.Force {
+		if err := in.checkUnused(ctx, all); err != nil {
+			return nil, c, err
+		}
+	}
+	c.Installed = len(all)
+	for i := range all {
+		switch u := &all[i]; u.GetKind() {
+		case "Namespace":
+			c.Namespaces = append(c.Namespaces, u.GetName())
+		case definition:
+			kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
+			n, err := in.count(ctx, u)
+			if err != nil {
+				return nil, c, fmt.Errorf("%s: %w", kind, err)
+			}
+			if n > 0 {
+				c.Objects = append(c.Objects, KindCount{kind, n})
+			}
+		}
+	}
+	if o.DryRun || o.WhileLed {
+		return all, c, nil
+	}
+	for _, namespace := range c.Namespaces {
+		hub, err := in.leader(ctx, namespace, o.Note)
+		switch {
+		case err != nil:
+			return nil, c, fmt.Errorf("lease of the hub: %w", err)
+		case hub != "":
+			return nil, c, &LedError{Hub: hub}
+		}
+	}
+	return all, c, nil
+}
+
+// count returns the number of objects of a definition.
+func (in *installer) count(ctx context.Context, crd *unstructured.Unstructured) (int, error) {
+	list, err := in.client.Resource(resourceOf(crd)).List(ctx, metav1.ListOptions{Limit: 1})
+	if apierrors.IsNotFound(err) { // it is being deleted
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n := len(list.Items)
+	if more := list.GetRemainingItemCount(); more != nil {
+		n += int(*more)
+	}
+	return n, nil
+}
+
+// hubLease is the name of the Lease that elects the leader among hubs: Lease of hub/internal/api.
+const hubLease = "slipway-hub"
+
+// leader returns the name of the hub that leads, or "" if none does. A hub leads if it renews its
+// lease before the lease ends, by the clock of this process alone. A hub that stops in order
+// releases the lease.
+func (in *installer) leader(ctx context.Context, namespace string, note func(string)) (string, error) {
+	leases := in.client.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).Namespace(namespace)
+	read := func() (holder, renewed string, duration time.Duration, err error) {
+		u, err := leases.Get(ctx, hubLease, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return "", "", 0, nil
+		}
+		if err != nil {
+			return "", "", 0, err
+		}
+		holder, _, _ = unstructured.NestedString(u.Object, "spec", "holderIdentity")
+		renewed, _, _ = unstructured.NestedString(u.Object, "spec", "renewTime")
+		seconds, _, _ := unstructured.NestedInt64(u.Object, "spec", "leaseDurationSeconds")
+		return holder, renewed, time.Duration(seconds) * time.Second, nil
+	}
+	begun := time.Now()
+	first, before, duration, err := read()
+	if err != nil || first == "" {
+		return "", err
+	}
+	if note != nil {
+		note(fmt.Sprintf("hub %s has the lease: if it does not renew it within %s, no hub leads", first, duration))
+	}
+	leads := ""
+	err = poll(ctx, func(context.Context) error {
+		holder, renewed, _, err := read()
+		switch {
+		case err != nil:
+			return err
+		case holder != "" && (renewed != before || holder != first):
+			leads = holder
+		case holder != "" && time.Since(begun) < duration:
+			return errStillHeld
+		}
+		return nil
+	})
+	return leads, err
+}
+
+// errStillHeld reports that a lease has neither been renewed nor ended.
+var errStillHeld = errors.New("the lease is held")
 
 // installed returns the objects of a kind that an installation has created; none if the server
 // does not have the kind.

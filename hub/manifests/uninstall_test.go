@@ -3,9 +3,11 @@ package manifests_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,7 +21,8 @@ import (
 
 // Uninstall deletes the objects that Install has created, and no others; a preview deletes nothing.
 // While a placement exists, or the ledger of one, it deletes nothing, and forced it deletes the
-// placement, although no hub removes its finalizer.
+// placement, although no hub removes its finalizer. It tells its caller first what it will delete, and
+// an error of the caller ends it. A lease that no hub renews does not keep it from deleting.
 func TestUninstallDeletesWhatInstallHasCreated(t *testing.T) {
 	t.Parallel()
 	s, err := clusters.Env(t).StartServer(context.WithoutCancel(t.Context()), "uninstall", kubeenv.ServerOptions{})
@@ -74,6 +77,24 @@ func TestUninstallDeletesWhatInstallHasCreated(t *testing.T) {
 	}
 	if _, err := placements.Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
 		t.Errorf("after the preview: %v", err)
+	}
+	second := int32(1)
+	dead, leases := "dead", kubernetes.NewForConfigOrDie(s.Config()).CoordinationV1().Leases("slipway-system")
+	lease := &coordinationv1.Lease{
+		ObjectMeta: metav1.ObjectMeta{Name: "slipway-hub"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &dead, LeaseDurationSeconds: &second},
+	}
+	if _, err := leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	no, notes := errors.New("no"), []string(nil)
+	refuse := manifests.UninstallOptions{Force: true, Note: func(s string) { notes = append(notes, s) }, Found: func(_ context.Context, c manifests.Contents) error {
+		if want := []manifests.KindCount{{Kind: "ClusterResourcePlacement", Count: 1}}; !slices.Equal(c.Objects, want) || c.Installed != len(created) || !slices.Equal(c.Namespaces, []string{"slipway-system"}) {
+			t.Errorf("it has found %+v", c)
+		}
+		return no
+	}}
+	if changes, err := uninstall(refuse); !errors.Is(err, no) || len(changes) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "hub dead has the lease") {
+		t.Errorf("%v, %v, %q", changes, err, notes)
 	}
 	changes, err := uninstall(manifests.UninstallOptions{Force: true})
 	if err != nil {

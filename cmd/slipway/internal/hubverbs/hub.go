@@ -195,14 +195,22 @@ and needs the rights of cluster-admin. "hub uninstall" deletes the same objects.
 // newUninstall returns the verb that deletes the objects of an installation.
 func newUninstall(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	var what manifests.UninstallOptions
+	var sure cli.Confirmation
 	cmd := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Delete the objects that hub install created on a cluster, and all objects of the Fleet API",
-		Long: `Delete the admission policies, the CRDs with all of their objects, the roles, the account of the hub, and the namespace
-with the records of the hub. Stop the hub first. Members are not changed.
+		Long: `Delete the admission policies, the CRDs with all of their objects, the roles, the
+account of the hub, and the namespace with the records of the hub. Members are
+not changed. The command says how many objects there are, and then asks. It
+needs the rights of cluster-admin.
 
-The command refuses while placements or applications exist: delete them while the hub still runs, so that it removes their
-objects from the members. With --force these objects stay on the members. It needs the rights of cluster-admin.`,
+It refuses in two cases:
+
+- Placements or applications exist. Delete them while the hub still runs, so
+  that it removes their objects from the members. With --force these objects
+  stay on the members.
+- A hub leads the cluster. Stop it first, or set --while-led. If a hub was
+  killed, the command waits until its lease has ended.`,
 		Example: "  " + o.Name + " hub uninstall --kubeconfig hub.kubeconfig --preview",
 		Args:    cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -215,11 +223,23 @@ objects from the members. With --force these objects stay on the members. It nee
 				found = true
 				_ = o.Said("%s", c)
 			}
-			err = manifests.Uninstall(cmd.Context(), config, what)
-			if _, is := errors.AsType[*manifests.InUseError](err); is {
-				return fmt.Errorf("%s: %w, or set --force, which leaves these objects there", config.Host, err)
+			what.Note = func(sentence string) { fmt.Fprintln(o.ErrOut, cli.Printable(sentence)) }
+			what.Found = func(ctx context.Context, c manifests.Contents) error {
+				fmt.Fprintln(o.ErrOut, cli.Printable(deleted(config.Host, c)))
+				if what.DryRun {
+					return nil
+				}
+				return o.Confirm(ctx, sure, "uninstall", "nothing was deleted")
 			}
-			if err != nil {
+			err = manifests.Uninstall(cmd.Context(), config, what)
+			_, inUse := errors.AsType[*manifests.InUseError](err)
+			_, led := errors.AsType[*manifests.LedError](err)
+			switch {
+			case inUse:
+				return fmt.Errorf("%s: %w, or set --force, which leaves these objects there", config.Host, err)
+			case led:
+				return fmt.Errorf("%s: %w, or set --while-led", config.Host, err)
+			case err != nil:
 				return fmt.Errorf("%s: %w", config.Host, err)
 			}
 			if !found {
@@ -228,9 +248,27 @@ objects from the members. With --force these objects stay on the members. It nee
 			return nil
 		},
 	}
+	sure.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&what.DryRun, "preview", false, "list the objects; nothing is deleted")
+	cmd.Flags().BoolVar(&what.WhileLed, "while-led", false, "uninstall although a hub leads the cluster")
 	cmd.Flags().BoolVar(&what.Force, "force", false, "delete the objects of the Fleet API although placements exist; members keep the placed objects")
 	return cmd
+}
+
+// deleted says what an uninstallation deletes.
+func deleted(host string, c manifests.Contents) string {
+	text := fmt.Sprintf("%s: %d objects of the installation will be deleted", host, c.Installed)
+	if len(c.Namespaces) > 0 {
+		text += ", with the records of the hub in the namespace " + strings.Join(c.Namespaces, ", ")
+	}
+	if len(c.Objects) == 0 {
+		return text + "; there are no objects of the Fleet API"
+	}
+	text += ", and these objects of the Fleet API:"
+	for _, k := range c.Objects {
+		text += fmt.Sprintf("\n  %d %s", k.Count, k.Kind)
+	}
+	return text
 }
 
 // addCompatibility adds the flag --compatibility.

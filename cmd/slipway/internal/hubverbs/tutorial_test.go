@@ -138,25 +138,7 @@ func (w *hubEnv) start(args ...string) {
 // its members to be registered.
 func (w *hubEnv) serve(args ...string) {
 	w.t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	var out output
-	ended := make(chan int, 1)
-	account, err := w.servers["hub"].KubeconfigForAccount(w.t.Context(), "slipway-system", "slipway-hub")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	ofAccount := filepath.Join(w.files, "account.kubeconfig")
-	write(w.t, ofAccount, account)
-	args = append([]string{"hub", "--kubeconfig", ofAccount, "--members", filepath.Join(w.files, "members"), "--listen", ""}, args...)
-	logged := kubeenv.NewLogged(w.t)
-	go func() { ended <- run(ctx, args, &out, io.MultiWriter(&out, logged)) }()
-	w.t.Cleanup(func() {
-		stop()
-		if code := <-ended; code != cli.ExitDone {
-			w.t.Errorf("the hub ended with %d", code)
-		}
-		w.t.Logf("the hub printed:\n%s", out.String())
-	})
+	w.begin(args...)
 	w.eventually("the members to be registered", func() error {
 		for name := range w.servers {
 			if name == "hub" {
@@ -168,6 +150,32 @@ func (w *hubEnv) serve(args ...string) {
 		}
 		return nil
 	})
+}
+
+// begin runs the hub with the rights of the installed account until stop is called or the test ends.
+func (w *hubEnv) begin(args ...string) (out *output, stop func()) {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	out = new(output)
+	ended := make(chan int, 1)
+	account, err := w.servers["hub"].KubeconfigForAccount(w.t.Context(), "slipway-system", "slipway-hub")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ofAccount := filepath.Join(w.files, "account.kubeconfig")
+	write(w.t, ofAccount, account)
+	args = append([]string{"hub", "--kubeconfig", ofAccount, "--members", filepath.Join(w.files, "members"), "--listen", ""}, args...)
+	logged := kubeenv.NewLogged(w.t)
+	go func() { ended <- run(ctx, args, out, io.MultiWriter(out, logged)) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if code := <-ended; code != cli.ExitDone {
+			w.t.Errorf("the hub ended with %d", code)
+		}
+		w.t.Logf("the hub printed:\n%s", out.String())
+	})
+	w.t.Cleanup(stop)
+	return out, stop
 }
 
 // output collects the output of the program from several goroutines.

@@ -2,6 +2,7 @@ package hubverbs
 
 import (
 	"bytes"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,9 +10,10 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
-// A preview of the uninstallation lists the objects and deletes none. While a placement exists the
-// command refuses and names the remedy. Afterwards it deletes everything, says so if nothing is
-// left, and the cluster can be set up again.
+// A preview of the uninstallation lists the objects and deletes none. While a placement exists, and
+// while a hub leads, the command refuses and names the remedy. Without a terminal it needs --yes. It
+// says how many objects of each kind it will delete. Afterwards it deletes everything, and says so if
+// nothing is left. An installation right after that waits for the end of the deletion.
 func TestUninstallByTheCommand(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t)
@@ -52,8 +54,31 @@ spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
 	}
 	kubectl("get", "crp", "web")
 	kubectl("delete", "crp", "web")
-	if out := uninstall(cli.ExitDone); !strings.Contains(out, definition) {
+	write(t, w.kubeconfig("member1"), w.servers["hub"].Kubeconfig())
+	_, stop := w.begin()
+	w.eventually("the hub to lead and to register its member", func() error {
+		holder, err := w.run("hub", ".", "get", "lease", "slipway-hub", "-n", "slipway-system", "-o", "jsonpath={.spec.holderIdentity}")
+		if err == nil && holder == "" {
+			err = errors.New("no hub has the lease")
+		}
+		_, unregistered := w.run("hub", ".", "get", "membercluster", "member1")
+		return errors.Join(err, unregistered)
+	})
+	if out := uninstall(cli.ExitFailed, "--yes"); !strings.Contains(out, "leads this cluster: stop it first, or set --while-led") {
+		t.Errorf("while a hub leads, the command says %q", out)
+	}
+	stop()
+	const counted = "will be deleted, with the records of the hub in the namespace slipway-system, and these objects of the Fleet API:\n  1 MemberCluster\n"
+	if out := uninstall(cli.ExitUsage); !strings.Contains(out, counted) || !strings.Contains(out, "nothing was deleted: --yes is not set") {
+		t.Errorf("without --yes it says %q", out)
+	}
+	kubectl("get", "crd", definition)
+	if out := uninstall(cli.ExitDone, "--yes"); !strings.Contains(out, definition) || !strings.Contains(out, counted) {
 		t.Errorf("%s is not reported as deleted:\n%s", definition, out)
+	}
+	w.install() // it waits for the end of the deletion of the namespace
+	if out := uninstall(cli.ExitDone, "--yes"); !strings.Contains(out, "there are no objects of the Fleet API") {
+		t.Errorf("without objects it says %q", out)
 	}
 	if out := kubectl("get", "crd", "-o", "name"); strings.Contains(out, "kubernetes-fleet.io") {
 		t.Errorf("there are still definitions:\n%s", out)
@@ -62,7 +87,7 @@ spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: web}]
 		_, err := w.run("hub", ".", "wait", "--for=delete", "ns/slipway-system", "--timeout=60s")
 		return err
 	})
-	if out := uninstall(cli.ExitDone); !strings.Contains(out, "nothing is installed") {
+	if out := uninstall(cli.ExitDone, "--yes"); !strings.Contains(out, "nothing is installed") {
 		t.Errorf("without an installation the command says %q", out)
 	}
 	w.install()
