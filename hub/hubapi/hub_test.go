@@ -143,11 +143,11 @@ func (w *hubEnv) declare(namespace string) {
 		selector["kind"], selector["name"], twin = "ConfigMap", "web", ""
 	}
 	spec := map[string]any{"resourceSelectors": []any{selector}, "strategy": map[string]any{"type": "External"}}
-	lower := strings.ToLower(twin)
-	w.create(placementAPI, lower+api.PlacementKind, twin+"ResourcePlacement", namespace, "web", spec, nil)
-	w.create(placementAPI, lower+api.StrategyKind, twin+"StagedUpdateStrategy", namespace, "careful", strategy, nil)
+	in := api.Scope(namespace != "")
+	w.create(placementAPI, in.GVR(api.PlacementKind).Resource, twin+"ResourcePlacement", namespace, "web", spec, nil)
+	w.create(placementAPI, in.GVR(api.StrategyKind).Resource, twin+"StagedUpdateStrategy", namespace, "careful", strategy, nil)
 	w.eventually("clusters to be picked for "+namespace+"/web", func() bool {
-		u, err := w.objects.Resource(api.Scope(namespace != "").GVR(api.PlacementKind)).Namespace(namespace).Get(w.t.Context(), "web", metav1.GetOptions{})
+		u, err := w.objects.Resource(in.GVR(api.PlacementKind)).Namespace(namespace).Get(w.t.Context(), "web", metav1.GetOptions{})
 		w.must(err)
 		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 		return len(conditions) > 0
