@@ -22,7 +22,7 @@ func NewStale(h *Hub) (*Stale, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.client.Recorder = objects.NewRecorder(context.Background(), h.kube, h.cfg.Name)
+	s.client.Recorder = objects.NewRecorder(context.Background(), h.kube, h.cfg.Name, h.log)
 	return &Stale{s}, nil
 }
 

@@ -125,7 +125,7 @@ const longestRound = 5 * time.Minute
 
 // run serves until ctx ends.
 func (s *service) run(ctx context.Context) error {
-	s.client.Recorder = objects.NewRecorder(ctx, s.hub.kube, s.hub.cfg.Name)
+	s.client.Recorder = objects.NewRecorder(ctx, s.hub.kube, s.hub.cfg.Name, s.hub.log)
 	defer s.client.Recorder.Stop()
 	ctx, stop := context.WithCancel(ctx)
 	defer s.shutDown()

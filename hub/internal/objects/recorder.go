@@ -3,6 +3,8 @@ package objects
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,31 +23,37 @@ import (
 // that.
 type Recorder struct {
 	recorder record.EventRecorder
+	log      *slog.Logger
 	Stop     func()
 }
 
-// NewRecorder returns a recorder that logs failed writes to the logger in ctx.
-func NewRecorder(ctx context.Context, client kubernetes.Interface, name string) *Recorder {
+// NewRecorder returns a recorder that also logs each Event to log, at the level Info. It logs failed
+// writes to the logger in ctx.
+func NewRecorder(ctx context.Context, client kubernetes.Interface, name string, log *slog.Logger) *Recorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typed.EventSinkImpl{Interface: client.CoreV1().Events("")})
 	return &Recorder{
 		recorder: b.NewRecorder(runtime.NewScheme(), corev1.EventSource{Component: "slipway-hub", Host: name}),
+		log:      log,
 		Stop:     b.Shutdown,
 	}
 }
 
 // Normal writes an Event about an expected change.
 func (n *Recorder) Normal(obj *unstructured.Unstructured, reason api.EventReason, format string, args ...any) {
-	n.recorder.Event(obj, corev1.EventTypeNormal, string(reason), clipped(fmt.Sprintf(format, args...)))
+	n.write(obj, corev1.EventTypeNormal, reason, fmt.Sprintf(format, args...))
 }
 
 // Warning writes an Event about a problem that needs attention.
 func (n *Recorder) Warning(obj *unstructured.Unstructured, reason api.EventReason, format string, args ...any) {
-	n.recorder.Event(obj, corev1.EventTypeWarning, string(reason), clipped(fmt.Sprintf(format, args...)))
+	n.write(obj, corev1.EventTypeWarning, reason, fmt.Sprintf(format, args...))
 }
 
-// clipped shortens a message to the limit of an Event.
-func clipped(s string) string { return api.Printable(s, 1000) }
+func (n *Recorder) write(obj *unstructured.Unstructured, kind string, reason api.EventReason, message string) {
+	message = api.Printable(message, 1000) // an Event has at most 1,024 characters
+	n.recorder.Event(obj, kind, string(reason), message)
+	n.log.Info(string(reason), "object", obj.GetKind()+" "+strings.TrimPrefix(api.KeyOf(obj).String(), "/"), "type", kind, "message", message)
+}
 
 // Record writes an event of a run as a Kubernetes Event on it. The status shows the progress of
 // every cluster, so clusters get Events only for problems.

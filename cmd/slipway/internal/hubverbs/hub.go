@@ -87,7 +87,7 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	h.measures.AddFlags(flags)
 	flags.BoolVar(&h.namespaces, "namespaces", false, "read the namespaces of members; a ResourcePlacement then picks a further member only if the member has its namespace")
 	addCompatibility(flags, &h.compatibility, compat.Default, "the installed definitions must have the same version")
-	flags.BoolFuncP("verbose", "v", "also log actions", func(string) error { return level.UnmarshalText([]byte("info")) })
+	flags.BoolFuncP("verbose", "v", "also log each Event that the hub writes", func(string) error { return level.UnmarshalText([]byte("info")) })
 	_ = cmd.MarkFlagDirname("members")
 	return cmd
 }
