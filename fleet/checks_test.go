@@ -313,7 +313,7 @@ func TestAnUnknownProviderIsRefused(t *testing.T) {
 	_, err := e.CreateRun(t.Context(), checked("r", func(st *stages.Stage) {
 		st.Checks = []check.Check{{Name: "errors", Provider: "datadog", Query: "errors", Max: new(1.0)}}
 	}))
-	if err == nil || !strings.Contains(err.Error(), `stage all: check errors: provider: there is no metric provider "datadog": there are prom`) {
+	if err == nil || !strings.Contains(err.Error(), `stage all: check errors: there is no metric provider "datadog": there are prom`) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -343,7 +343,7 @@ func TestServeMeasuresChecks(t *testing.T) {
 	v.must(os.WriteFile(strategy, []byte("stages: [{name: all, labelSelector: {}, clusterChecks: [{name: errors, query: 'errors{c=\"{{cluster}}\"}', max: 0, interval: 1s}]}]\n"), 0o600))
 	create := "create run shop-3 --placement shop --index 1 --strategy " + strategy
 	_, end := v.serve()
-	v.shows(cli.ExitFailed, create, "this host has no metric providers")
+	v.shows(cli.ExitFailed, create, "no metric provider is configured")
 	end()
 	v.serve("--prometheus", server.URL)
 	v.shows(cli.ExitDone, create)

@@ -48,7 +48,7 @@ func (pl *Planner) checkGates(p *stages.Plan) error {
 			continue
 		}
 		if _, err := MetricProvider(pl.cfg.Metrics, c.Provider); err != nil {
-			return fmt.Errorf("stage %s: check %s: provider: %w: %w", stage, c.Name, err, backend.ErrPermanent)
+			return fmt.Errorf("stage %s: check %s: %w: %w", stage, c.Name, err, backend.ErrPermanent)
 		}
 	}
 	return nil
@@ -166,7 +166,7 @@ func MetricProvider(all map[string]backend.MetricProvider, name string) (backend
 	case ok && p != nil:
 		return p, nil
 	case len(all) == 0:
-		return nil, errors.New("this host has no metric providers, so that nothing can be measured")
+		return nil, errors.New("no metric provider is configured (Prometheus, for example), so nothing can be measured")
 	case name == "" && len(all) == 1:
 		return all[names[0]], nil
 	case name == "":

@@ -10,12 +10,14 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/internal/durations"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -231,7 +233,8 @@ func (o *Options) ExitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	}
-	fmt.Fprintln(o.ErrOut, wrapped("error: "+Printable(err.Error()), widthOf(o.ErrOut)))
+	text := strings.TrimSuffix(err.Error(), ": "+backend.ErrPermanent.Error()) // for programs
+	fmt.Fprintln(o.ErrOut, wrapped("error: "+Printable(text), widthOf(o.ErrOut)))
 	_, wrong := errors.AsType[UsageError](err)
 	switch {
 	case wrong:
