@@ -236,7 +236,7 @@ func (s *randomAttack) begin() {
 }
 
 func (s *randomAttack) steer(verb stages.Verb) {
-	s.must(s.host.Run("r").Command(s.t.Context(), stages.Command{Verb: verb}))
+	s.must(LateCommand(s.t.Context(), s.host, s.store, "r", stages.Command{Verb: verb}))
 }
 
 // person draws and records the decision of a random person.

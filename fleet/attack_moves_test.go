@@ -79,7 +79,7 @@ func (a *attacked) command() {
 
 func (a *attacked) steer(verb stages.Verb) {
 	c := stages.Command{ID: a.id(), Verb: verb, At: a.e.state.Now(), By: approval.Identity{Name: "op"}}
-	a.must(a.e.Run("r").Command(a.t.Context(), c))
+	a.must(LateCommand(a.t.Context(), a.e, a.store, "r", c))
 	a.sent = append(a.sent, c)
 }
 

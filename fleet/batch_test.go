@@ -67,8 +67,10 @@ func TestASaveIsOneBatch(t *testing.T) {
 		}
 		create(t, e, fleet.RunSpec{Name: "r", Placement: ep, Strategy: oneStage()})
 		for range 10 { // events enough for a page
-			command(t, e, "r", stages.Stop)
-			command(t, e, "r", stages.Start)
+			must(0, fleet.LateCommand(t.Context(), e, log, "r", stages.Command{Verb: stages.Stop}))(t)
+			quiet()
+			must(0, fleet.LateCommand(t.Context(), e, log, "r", stages.Command{Verb: stages.Start}))(t)
+			quiet()
 		}
 		endOf(t, e, "r")
 		quiet()

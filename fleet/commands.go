@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -22,7 +23,8 @@ import (
 // Command sends a command to a run. It returns once the command is stored; the engine that drives
 // the run executes it, or refuses it with a CommandRefused event. A command to a stopped run, or
 // about a later stage, takes effect later: if no other event shows it, a CommandAccepted event says
-// when. A command whose ID was used before changes nothing. If the earlier command is still stored
+// when. A command that a run refuses because it has ended is a [*stages.RefusedError], and is not
+// stored. A command whose ID was used before changes nothing. If the earlier command is still stored
 // and differs, the error matches backend.ErrConflict. An empty ID is replaced by a new one; any
 // other ID must be a DNS subdomain. At is overwritten.
 //
@@ -50,7 +52,21 @@ func (h RunHandle) Command(ctx context.Context, c stages.Command) error {
 		return err
 	}
 	c.Decision = nil
+	if rr.Run.IsEnded() && !wasSent(&rr.Run, c.ID) {
+		p, err := h.e.state.Plans.Read(ctx, rr.Run.Plan)
+		if err != nil {
+			return err
+		}
+		if err := step.Allowed(p, &rr.Run, c); err != nil {
+			return fmt.Errorf("run %s: %w", h.name, err)
+		}
+	}
 	return h.e.commands.Send(ctx, rr.Run.UID, c)
+}
+
+// wasSent reports whether the run has processed a command with this ID.
+func wasSent(run *step.Run, id string) bool {
+	return id != "" && slices.Contains(run.Form(runstate.Key{}).Seen, id)
 }
 
 func commandProblems(c stages.Command) field.ErrorList {
@@ -146,7 +162,7 @@ func (h RunHandle) decide(ctx context.Context, c stages.Command) error {
 	if i < 0 {
 		return errdef.NotFound(errdef.Request, c.Name, openRequests(h.name, open))
 	}
-	if c.ID != "" && slices.Contains(s.Run.Form(runstate.Key{}).Seen, c.ID) {
+	if wasSent(&s.Run, c.ID) {
 		return repeated(&c, &open[i])
 	}
 	d, err := decision(&c, &open[i], commands.Later(h.e.state.Now(), s.Run.Now.Time()))

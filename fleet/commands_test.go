@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"sync/atomic"
@@ -22,15 +23,15 @@ func TestNewerCommandDoesNotKeepARunBusy(t *testing.T) {
 		e := w.newEngine(fleet.Config{Name: "one"})
 		w.declare(e, smallPlacement("web"))
 		w.create(e, fleet.RunSpec{Name: "r", Placement: "web", Strategy: allAtOnce(1)})
+		if err := e.Run("r").Command(t.Context(), stages.Command{ID: "x", Verb: stages.Start}); err != nil {
+			t.Fatal(err)
+		}
+		key := "command/" + must(e.Run("r").Status(t.Context()))(t).Run.UID + "/x"
+		edit(t, w.store, key, newerFormat)
 		stop := running(t, e)
 		w.within(time.Minute, "r", stages.Completed)
 		stop()
 		before := must(e.Run("r").Status(t.Context()))(t)
-		if err := e.Run("r").Command(t.Context(), stages.Command{ID: "x", Verb: stages.Start}); err != nil {
-			t.Fatal(err)
-		}
-		key := "command/" + before.Run.UID + "/x"
-		edit(t, w.store, key, newerFormat)
 		var calls atomic.Int64
 		plan := faulty.NewPlan(calm(5000, &calls, anyCall))
 		defer running(t, w.newEngine(fleet.Config{Name: "two", Store: plan.Store(w.store)}))()
@@ -139,5 +140,42 @@ func TestACommandThatAWatchReportsIsReadAlone(t *testing.T) {
 		if n := lists.Load(); before == 0 || n != before {
 			t.Errorf("the commands were listed %d times at first, and %d times for ten commands", before, n-before)
 		}
+	})
+}
+
+// A command that a run refuses because it has ended is not stored, and the error has the state. A
+// command whose ID was used before changes nothing, also after the end.
+func TestACommandToAnEndedRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSmallEnv(t, 1)
+		e := w.newEngine(fleet.Config{})
+		w.declare(e, smallPlacement("web"))
+		defer running(t, e)()
+		w.refusing("c00", true)
+		w.create(e, fleet.RunSpec{Name: "again", Placement: "web", Strategy: startable()})
+		w.within(time.Minute, "again", stages.Failed)
+		w.refusing("c00", false)
+		w.create(e, fleet.RunSpec{Name: "done", Placement: "web", Strategy: allAtOnce(1)})
+		w.within(time.Minute, "done", stages.Completed)
+		w.create(e, fleet.RunSpec{Name: "ended", Placement: "web", Strategy: allAtOnce(1, stages.Task{Type: stages.Approval})})
+		settle()
+		w.command(e, "ended", stages.Command{ID: "once", Verb: stages.Abort})
+		for run, verbs := range map[string][]stages.Verb{
+			"done": {stages.Start, stages.Stop, stages.Abort, stages.Retry}, "ended": {stages.Start, stages.Stop, stages.Abort, stages.Retry}, "again": {stages.Stop},
+		} {
+			state := must(e.Run(run).Status(t.Context()))(t).Run.State
+			for _, verb := range verbs {
+				err := e.Run(run).Command(t.Context(), stages.Command{Verb: verb})
+				refused, is := errors.AsType[*stages.RefusedError](err)
+				if !is || refused.State != state || !strings.Contains(err.Error(), "run "+run) || !strings.Contains(err.Error(), string(state)) {
+					t.Errorf("%s of run %s, which is %s: %v", verb, run, state, err)
+				}
+			}
+		}
+		if err := e.Run("ended").Command(t.Context(), stages.Command{ID: "once", Verb: stages.Abort}); err != nil {
+			t.Errorf("the same command once more: %v", err)
+		}
+		settle()
+		w.tidy()
 	})
 }

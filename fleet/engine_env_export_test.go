@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -19,6 +20,20 @@ func SkewLease(ctx context.Context, s backend.Store, run string, until time.Time
 	rec.Lease.Until = stages.At(until)
 	_, err = s.Put(ctx, record.RunKey(run), record.Encode(rec), rev)
 	return err
+}
+
+// LateCommand sends a command. If the run has ended, it stores the command as a host does that read
+// the run before.
+func LateCommand(ctx context.Context, e *Engine, s backend.Store, run string, c stages.Command) error {
+	err := e.Run(run).Command(ctx, c)
+	if _, ended := errors.AsType[*stages.RefusedError](err); !ended {
+		return err
+	}
+	if c.ID == "" {
+		c.ID = record.NewUID()
+	}
+	c.At = e.state.Now()
+	return SmuggleCommand(ctx, s, run, c)
 }
 
 // SmuggleCommand stores a command past the checks of the engine.

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -19,6 +20,19 @@ func (w *engineEnv) command(e *fleet.Engine, run string, c stages.Command) {
 	if err := e.Run(run).Command(w.t.Context(), c); err != nil {
 		w.t.Fatal(err)
 	}
+	settle()
+}
+
+// late stores a command to a run that ended after its host had read it. The engine refuses it then.
+func (w *engineEnv) late(run string, c stages.Command) {
+	w.t.Helper()
+	e := w.newEngine(fleet.Config{Name: "late"})
+	s := must(e.Run(run).Status(w.t.Context()))(w.t)
+	err := e.Run(run).Command(w.t.Context(), c)
+	if refused, is := errors.AsType[*stages.RefusedError](err); !is || refused.State != s.Run.State {
+		w.t.Errorf("the ended run %s takes %s: %v", run, c.Verb, err)
+	}
+	must(0, fleet.LateCommand(w.t.Context(), e, w.store, run, c))(w.t)
 	settle()
 }
 
@@ -77,9 +91,8 @@ func TestARetryOfNothingTakesNoPlacement(t *testing.T) {
 		defer running(t, e)()
 		w.within(time.Minute, "a", stages.Failed)
 		w.create(e, held)
-		for _, run := range []string{"a", "held"} {
-			w.command(e, run, stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
-		}
+		w.late("a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
+		w.command(e, "held", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
 		w.stateIs(e, "a", stages.Failed)
 		w.stateIs(e, "held", stages.NotStarted)
 		w.refusing("c00", false)
@@ -106,7 +119,7 @@ func TestARetryOfNothingTakesNothingIn(t *testing.T) {
 		w.create(e, fleet.RunSpec{Name: "b", Placement: "web", Strategy: allAtOnce(2)})
 		w.within(time.Minute, "b", stages.Completed)
 		settle()
-		w.command(e, "a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
+		w.late("a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
 		for c, err := range must(e.Placement("web").View(t.Context()))(t).Placed(t.Context()) {
 			if err != nil || c.Index != 1 || c.Tried != 1 {
 				t.Errorf("%+v, %v: want what run b brought", c, err)

@@ -161,7 +161,7 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 				wantValues(t, w, everywhere("v0"))
 				err := e.Run("r1").Command(t.Context(), stages.Command{Verb: stages.Start})
 				time.Sleep(time.Minute)
-				if s := must(e.Run("r1").Status(t.Context()))(t); err != nil || s.Run.State != stages.Failed {
+				if s := must(e.Run("r1").Status(t.Context()))(t); err == nil || s.Run.State != stages.Failed {
 					t.Errorf("r1 was started again: %v: it is %s", err, s.Run.State)
 				}
 			})

@@ -337,7 +337,7 @@ func (s *staged) play(t *testing.T, e *fleet.Engine, w *engineEnv, end time.Dura
 	}
 	steps := []step{{0, func() { s.must(t, e.Run(simulate.RunName).Command(t.Context(), stages.Command{Verb: stages.Start})) }}}
 	for _, o := range s.environment.Orders {
-		steps = append(steps, step{o.At, func() { s.give(t, e, o.Command) }})
+		steps = append(steps, step{o.At, func() { s.give(t, w, e, o.Command) }})
 	}
 	for _, c := range s.environment.Churn {
 		steps = append(steps, step{c.At, func() { w.fleet.Remove(c.Cluster) }})
@@ -358,9 +358,9 @@ func (s *staged) must(t *testing.T, err error) {
 }
 
 // give gives a command to the engine. A decision becomes an answer to the open request.
-func (s *staged) give(t *testing.T, e *fleet.Engine, c stages.Command) {
+func (s *staged) give(t *testing.T, w *engineEnv, e *fleet.Engine, c stages.Command) {
 	if c.Verb != stages.Decide {
-		s.must(t, e.Run(simulate.RunName).Command(t.Context(), c))
+		s.must(t, fleet.LateCommand(t.Context(), e, w.store, simulate.RunName, c))
 		return
 	}
 	status, err := e.Run(simulate.RunName).Status(t.Context())

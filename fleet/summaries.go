@@ -29,7 +29,8 @@ type RunSummary struct {
 	Hold bool `json:"hold,omitempty"`
 	// Stage is the name of the current stage of the run, empty once all are done.
 	Stage string `json:"stage,omitempty"`
-	// Index is the index of the newest snapshot that a cluster gets.
+	// Index is the index of the newest snapshot that a cluster gets; -1 if none does, or if a hub
+	// has not planned the run.
 	Index int `json:"index"`
 	// Clusters is the number of clusters in the plan; Completed, Failed and Skipped are the numbers of
 	// clusters that have ended in these states.

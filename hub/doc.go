@@ -387,6 +387,8 @@
 //     WorkSynchronized of the affected clusters give the reason, as in KubeFleet, for all clusters
 //     that have nothing yet and for as many other clusters as are updated at a time. A staged run
 //     does not begin, and its condition Initialized names the clusters.
+//   - A run whose condition Initialized is False is final: the hub never plans it. KubeFleet plans
+//     it again after a change of its spec.state.
 //   - failedPlacements shows the failures that this hub saw in the last update of a cluster. After
 //     that update it shows the objects that have been held back since, for example with
 //     FoundDrifts. It has at most 64 KiB for all clusters of a placement. A hub that takes over

@@ -44,6 +44,9 @@ func newDescribe(o *options) *cobra.Command {
 				return o.describe(ctx, c, l, getter{placement: name}, "Runs", "Snapshots", "Clusters")
 			case l.Kind == "run":
 				err := o.describeRun(ctx, c, name)
+				if s := c.unrecorded(ctx, name, err); s != nil {
+					return o.describeUnrecorded(s)
+				}
 				if o.isUnreadable(err) {
 					err = o.describe(ctx, c, l, getter{run: name}, "Approvals")
 				}
@@ -161,6 +164,13 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 		o.Section("Events", cli.EventsOfRun(h.Events[max(0, len(h.Events)-lastEvents):]...)))
 }
 
+// describeUnrecorded shows a run of a hub that has no record.
+func (o *options) describeUnrecorded(s *fleet.RunSummary) error {
+	fields := &cli.List{Kind: "run", Value: s, Columns: []string{"Name", "Placement", "State", "Reason", "Created", "Ended"}}
+	fields.Add(s.Name, s, s.Placement, s.State, s.Reason, s.Created, s.Ended)
+	return o.Fields(fields)
+}
+
 // stagesOf returns the stages of a run, a row for each group.
 func stagesOf(s *fleet.Status) *cli.List {
 	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Group", "State", "Done", "Failed", "Skipped", "In flight", "Gates"}}
@@ -217,11 +227,14 @@ func newExplain(o *options) *cobra.Command {
 			run := c.run()
 			if len(c.args) == 1 {
 				waiting, err := c.Run(run).Waiting(ctx)
+				if s := c.unrecorded(ctx, run, err); s != nil {
+					return o.explainState(run, s, s.State, s.Reason)
+				}
 				if err != nil {
 					return err
 				}
-				if len(waiting) == 0 && o.IsTable() {
-					return o.Said("run/%s: waits for nothing, it has ended", run)
+				if len(waiting) == 0 && !o.IsValue() {
+					return o.explainEnd(ctx, c, run)
 				}
 				return o.Print(cli.Awaited(waiting))
 			}
@@ -238,4 +251,43 @@ func newExplain(o *options) *cobra.Command {
 			}
 			return o.Print(cli.Awaited(why.Waiting))
 		})
+}
+
+// explainState shows the state of a run with its reason; value is the run for -o json.
+func (o *options) explainState(run string, value any, state stages.State, reason string) error {
+	if o.IsValue() {
+		return o.PrintValue(value)
+	}
+	return o.Recorded("run/"+run, "%s", stateText(state, reason))
+}
+
+// explainEnd says how a run ended and why, which clusters failed, and which run rolled it back.
+func (o *options) explainEnd(ctx context.Context, c call, run string) error {
+	s, err := c.Run(run).Status(ctx)
+	if err != nil {
+		return err
+	}
+	end, err := endOf(ctx, c, run)
+	if err != nil {
+		return err
+	}
+	var why []string
+	for _, text := range []string{s.Run.Reason, cli.RollbackText(&end.back)} {
+		if text != "" {
+			why = append(why, text)
+		}
+	}
+	if err := o.explainState(run, s, s.Run.State, strings.Join(why, "; ")); err != nil || !o.IsTable() {
+		return err
+	}
+	failed := &cli.List{Kind: "cluster", Columns: []string{"Name", "Stage", "State", "Message"}}
+	for cluster := range s.Run.Clusters(s.Plan) {
+		if cluster.State == stages.Failed {
+			failed.Add(cluster.Name, cluster, cluster.Stage, cluster.State, cluster.Message)
+		}
+	}
+	if failed.Len() == 0 {
+		return nil
+	}
+	return o.Print(failed)
 }

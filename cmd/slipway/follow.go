@@ -33,6 +33,13 @@ func newHistory(o *options) *cobra.Command {
 				of, name = c.Run(run), run
 			}
 			if follow && c.Live {
+				if run, is := strings.CutPrefix(c.args[0], "run/"); is {
+					if s, err := o.awaitTaken(ctx, c, run); err != nil {
+						return err
+					} else if s != nil {
+						return o.endUnrecorded(s)
+					}
+				}
 				s := o.NewStream()
 				return o.follow(ctx, of.Follow(""), func(ev stages.Event) error { return s.Show(cli.Events(ev)) })
 			}
@@ -78,15 +85,12 @@ func (o *options) follow(ctx context.Context, f *httpapi.Follower, show func(sta
 func newWait(o *options) *cobra.Command {
 	return o.reading("wait RUN", "Wait for the end of a run and of its rollback; the exit code is 0 if the run completed, 4 if it did not, 5 after --timeout",
 		"slipway wait web-v2 --timeout 1h", func(ctx context.Context, c call) error {
-			end, err := endOf(ctx, c, c.run())
-			if err == nil && !end.isOver() {
-				if err := noEngine(c); err != nil {
-					return err
-				}
-				if err = o.follow(ctx, c.Run(end.run.Name).Follow(""), func(stages.Event) error { return nil }); err == nil {
-					end, err = endOf(ctx, c, end.run.Name)
-				}
+			if s, err := o.awaitTaken(ctx, c, c.run()); err != nil {
+				return err
+			} else if s != nil {
+				return o.endUnrecorded(s)
 			}
+			end, err := o.awaitEnd(ctx, c, c.run())
 			if err != nil {
 				return err
 			}
@@ -98,6 +102,38 @@ func newWait(o *options) *cobra.Command {
 			}
 			return end.outcome()
 		})
+}
+
+// awaitEnd waits for the end of a run and of its rollback. It says on standard error if one of them
+// waits for a start.
+func (o *options) awaitEnd(ctx context.Context, c call, run string) (end, error) {
+	s, err := c.Run(run).Status(ctx)
+	if err != nil {
+		return end{}, err
+	}
+	out, err := endOf(ctx, c, run)
+	if err != nil || out.isOver() {
+		return out, errors.Join(err, awaitShown(ctx, c, &out))
+	}
+	if isHalted(&s) {
+		o.sayHalted(s.Run.Name, s.Run.State)
+	}
+	if err := noEngine(c); err != nil {
+		return out, err
+	}
+	err = o.follow(ctx, c.Run(s.Run.Name).Follow(""), func(e stages.Event) error {
+		if e.Type == stages.RunStopped && !e.Time.Before(s.Run.Now.Time()) {
+			o.sayHalted(e.Run, stages.Stopped)
+		}
+		return nil
+	})
+	if err == nil {
+		out, err = endOf(ctx, c, s.Run.Name)
+	}
+	if err == nil {
+		err = awaitShown(ctx, c, &out)
+	}
+	return out, err
 }
 
 // end is the end of a run and of its rollback, if there is one.
@@ -147,6 +183,11 @@ func newWatch(o *options) *cobra.Command {
 			}
 			if !c.Live {
 				options.Over = func(*fleet.Status) bool { return true }
+			}
+			if s, err := o.awaitTaken(ctx, c, c.run()); err != nil {
+				return err
+			} else if s != nil {
+				return o.endUnrecorded(s)
 			}
 			s, err := watch.Run(ctx, c, c.run(), o.In, o.Out, options)
 			if errors.Is(err, watch.ErrLeft) {

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -45,7 +46,10 @@ type kubeEnv struct {
 	// files has hub.kubeconfig, members/NAME.kubeconfig and, first in the PATH, bin/kubectl-slipway.
 	files string
 	// more are further variables of the environment of kubectl.
-	more []string
+	more   []string
+	server *kubeenv.Server
+	// end ends the hub.
+	end func()
 }
 
 // flags are further flags of the hub.
@@ -67,7 +71,8 @@ func newKubeEnv(t *testing.T, flags ...string) *kubeEnv {
 		w.must(os.WriteFile(w.path(names[i]+".kubeconfig"), s.Kubeconfig(), 0o600))
 	}
 	w.shows(cli.ExitDone, "slipway hub install", "ClusterRole slipway-approver Created")
-	w.serve(servers[0], flags...)
+	w.server = servers[0]
+	w.serve(w.server, flags...)
 	w.eventually("get membercluster", "member1", "member2")
 	w.shows(cli.ExitDone, "label membercluster member1 environment=staging")
 	w.shows(cli.ExitDone, "label membercluster member2 environment=prod")
@@ -255,10 +260,11 @@ func (w *kubeEnv) serve(server *kubeenv.Server, flags ...string) {
 		args := []string{"hub", "--kubeconfig", w.path("account.kubeconfig"), "--members", w.path("members"), "--listen", "", "--lease", "3s"}
 		ended <- run(ctx, append(args, flags...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: logged}, nil)
 	}()
-	w.t.Cleanup(func() {
+	w.end = sync.OnceFunc(func() {
 		stop()
 		if code := <-ended; code != cli.ExitDone {
 			w.t.Errorf("the hub ended with %d", code)
 		}
 	})
+	w.t.Cleanup(w.end)
 }

@@ -486,7 +486,7 @@ func TestExplainSaysWhatARunAndAClusterWaitFor(t *testing.T) {
 	v.shows(cli.ExitDone, "explain shop-2 eu-2", "cluster/eu-2: ", "stage rest", "canary")
 	v.shows(cli.ExitDone, "explain shop-2 eu-2 -o json", `"cluster": "eu-2"`, `"waiting"`)
 	v.shows(cli.ExitDone, "explain shop-1 eu-2", "Completed")
-	v.shows(cli.ExitDone, "explain shop-1", "run/shop-1: waits for nothing, it has ended")
+	v.shows(cli.ExitDone, "explain shop-1", "run/shop-1: Completed")
 	v.shows(cli.ExitFailed, "explain shop-2 other", "other")
 	v.shows(cli.ExitFailed, "explain other", "other")
 }

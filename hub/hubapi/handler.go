@@ -149,10 +149,18 @@ func (h *Hub) renamed(records http.Handler) http.Handler {
 		switch {
 		case err != nil:
 			writeError(w, err)
-		case parts[len(parts)-1] == "preview":
-			records.ServeHTTP(w, r)
 		default:
-			records.ServeHTTP(&renamedWriter{w, h}, r)
+			answer := w
+			if parts[len(parts)-1] != "preview" {
+				answer = &renamedWriter{w, h}
+			}
+			if parts[2] != "runs" {
+				records.ServeHTTP(answer, r)
+				return
+			}
+			run := &withoutRecord{ResponseWriter: answer}
+			records.ServeHTTP(run, r)
+			run.end(r.Context(), h, name)
 		}
 	})
 }

@@ -87,7 +87,7 @@ type Hub struct {
 	raw rest.Interface
 	// engine reads the records of the hub. It does not run.
 	engine *fleet.Engine
-	store  backend.Store
+	store  *records
 	closes []func() error
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // manager is the field manager of changes for a caller.
@@ -114,12 +115,16 @@ func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
 	if c.Message != "" {
 		return refused("run %s: a hub records no reason: leave --message out", run)
 	}
-	_, err := h.setState(ctx, run, state)
+	_, err := h.setState(ctx, run, c.Verb, state)
 	return err
 }
 
-func (h *Hub) setState(ctx context.Context, run string, state kubefleet.State) (*unstructured.Unstructured, error) {
+// setState sets spec.state of a run. It refuses a state that has no effect on the run.
+func (h *Hub) setState(ctx context.Context, run string, verb stages.Verb, state kubefleet.State) (*unstructured.Unstructured, error) {
 	return h.change(ctx, api.RunKind, run, "editor", func(u *unstructured.Unstructured) error {
+		if err := withoutEffect(u, verb); err != nil {
+			return fmt.Errorf("run %s: %w", run, err)
+		}
 		now, set, _ := unstructured.NestedString(u.Object, "spec", "state")
 		if now == string(state) || !set && state == kubefleet.RunState {
 			return fmt.Errorf("run %s: spec.state is %s already, and the hub acts when it changes: %w", run, state, backend.ErrConflict)
@@ -128,12 +133,33 @@ func (h *Hub) setState(ctx context.Context, run string, state kubefleet.State) (
 	})
 }
 
+// withoutEffect returns a [*stages.RefusedError] if the run has ended, or has not begun, and the
+// command therefore changes nothing.
+func withoutEffect(u *unstructured.Unstructured, verb stages.Verb) error {
+	s, why, err := status.Unrecorded(u)
+	if err != nil {
+		return err
+	}
+	run := step.Run{State: s.State}
+	switch {
+	case api.InitializeFailed(u):
+		return &stages.RefusedError{Verb: verb, State: s.State, Reason: why}
+	case verb == stages.RequestRollback && s.State == stages.NotStarted:
+		return &stages.RefusedError{Verb: verb, State: s.State, Reason: "it has not changed anything: delete it instead"}
+	case verb != stages.RequestRollback && run.IsEnded() && s.State != stages.Stopped:
+		return &stages.RefusedError{Verb: verb, State: s.State, Reason: "the run has ended: it is " + string(s.State)}
+	case s.State == "":
+		return &stages.RefusedError{Verb: verb, Reason: s.Problem}
+	}
+	return nil
+}
+
 // rollback rolls back a run, and returns the name of the rollback if the hub reports it in time.
 func (h *Hub) rollback(ctx context.Context, run string, o fleet.RollbackOptions) (name string, err error) {
 	if o.Name != "" || o.Reason != "" {
 		return "", refused("run %s: a hub names the run that rolls back itself, and records no reason: leave --name and --reason out", run)
 	}
-	u, err := h.setState(ctx, run, kubefleet.Rollback)
+	u, err := h.setState(ctx, run, stages.RequestRollback, kubefleet.Rollback)
 	if err != nil {
 		return "", err
 	}

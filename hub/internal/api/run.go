@@ -20,10 +20,10 @@ func IsBegun(run *unstructured.Unstructured) bool {
 	return strings.HasPrefix(run.GetAnnotations()[AnnotationRunUID], string(run.GetUID())+"/")
 }
 
-// InitializeFailed reports whether the run was refused in its current generation. As in KubeFleet,
-// such a run never starts.
+// InitializeFailed reports whether the run was refused. Such a run never starts, in any later
+// generation of its spec either, because spec.state is the only field that can change.
 func InitializeFailed(obj *unstructured.Unstructured) bool {
-	return ConditionOf(obj, ConditionInitialized).Is("False", obj.GetGeneration())
+	return ConditionOf(obj, ConditionInitialized).Status == "False"
 }
 
 // HasEnded reports whether the condition Succeeded gives the outcome of a run. It accepts any

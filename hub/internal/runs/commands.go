@@ -30,7 +30,7 @@ func (r *Reconciler) sendCommand(ctx context.Context, obj *unstructured.Unstruct
 		ID: commandID(obj, st.Plan), Verb: verb,
 		By: approval.Identity{Name: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())},
 	})
-	if errors.Is(err, backend.ErrConflict) {
+	if _, ended := errors.AsType[*stages.RefusedError](err); ended || errors.Is(err, backend.ErrConflict) {
 		return nil
 	}
 	return err

@@ -187,7 +187,7 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 		return 0, r.reportForgotten(ctx, k, obj)
 	}
 	if api.InitializeFailed(obj) {
-		return 0, nil
+		return 0, r.keepRefused(ctx, k, obj)
 	}
 	if api.ShowsRun(obj) {
 		return 0, r.reportForgotten(ctx, k, obj)
@@ -215,6 +215,16 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 		return 0, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
 	return 0, errors.Join(err, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Initializing(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
+}
+
+// keepRefused writes the current generation into the condition of a refused run, because kubectl
+// wait ignores a condition of an earlier one.
+func (r *Reconciler) keepRefused(ctx context.Context, k api.Key, obj *unstructured.Unstructured) error {
+	c := api.ConditionOf(obj, api.ConditionInitialized)
+	if c.ObservedGeneration == obj.GetGeneration() {
+		return nil
+	}
+	return r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Refused(obj.GetGeneration(), c))
 }
 
 // tellEnded reports once for each object that its run is not begun again.

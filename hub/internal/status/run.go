@@ -121,10 +121,26 @@ func startedBy(run *step.Run) *v1beta1.Identity {
 	return &v1beta1.Identity{Username: run.Starter.Name, Groups: run.Starter.Groups}
 }
 
+// The beginnings of the messages about a run that cannot be planned, and about one that cannot be
+// planned yet.
+const (
+	invalidRun = "cannot continue the updateRun: failed to validate the updateRun: "
+	triedAgain = "the updateRun is tried again: "
+)
+
 // InitializeFailed returns the final status of a run that cannot be planned because its spec is
 // wrong.
 func InitializeFailed(_ api.Scope, generation int64, at stages.Instant, err error) *v1beta1.UpdateRunStatus {
-	message := "cannot continue the updateRun: failed to validate the updateRun: " + err.Error()
+	return refused(generation, at, invalidRun+err.Error())
+}
+
+// Refused returns the status of a run that was refused in an earlier generation, with the condition
+// told.
+func Refused(generation int64, told api.Condition) *v1beta1.UpdateRunStatus {
+	return refused(generation, stages.At(told.Since), told.Message)
+}
+
+func refused(generation int64, at stages.Instant, message string) *v1beta1.UpdateRunStatus {
 	s := onlyCondition(stages.Failed, conditions{generation, at}.isFalse(api.ConditionInitialized, api.ReasonInitializeFailed, message, at))
 	s.Summary.EndTime = &s.Conditions[0].LastTransitionTime
 	return s
@@ -133,7 +149,7 @@ func InitializeFailed(_ api.Scope, generation int64, at stages.Instant, err erro
 // Initializing returns the status of a run that cannot be planned yet, because of an error that may
 // not occur at the next attempt.
 func Initializing(_ api.Scope, generation int64, at stages.Instant, err error) *v1beta1.UpdateRunStatus {
-	return onlyCondition(stages.NotStarted, conditions{generation, at}.isUnknown(api.ConditionInitialized, api.ReasonInitializing, "the updateRun is tried again: "+err.Error(), at))
+	return onlyCondition(stages.NotStarted, conditions{generation, at}.isUnknown(api.ConditionInitialized, api.ReasonInitializing, triedAgain+err.Error(), at))
 }
 
 // Forgotten returns the status of a run whose record was deleted before the status showed its end.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -67,7 +68,9 @@ func readSummary(s *v1beta1.UpdateRunSummary, of *runMetadata, placement, index 
 		Name: of.Name, UID: uid, Placement: placement, Created: of.Created.UTC(), State: stages.State(s.State), Stage: s.Stage, Reason: s.Message,
 		Clusters: int(counts.Total), Completed: int(counts.Completed), Failed: int(counts.Failed), Skipped: int(counts.Skipped),
 	}
-	out.Index, _ = strconv.Atoi(index)
+	if out.Index, _ = strconv.Atoi(index); index == "" {
+		out.Index = -1
+	}
 	if s.StartTime != nil {
 		out.Started = s.StartTime.UTC()
 	}
@@ -102,6 +105,43 @@ func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
 		err = json.Unmarshal(text, &r)
 	}
 	return readSummary(&r.Status.Summary, &r.Metadata, r.Spec.PlacementName, r.Status.Index, &r.Status.Counts, len(r.Status.Conditions) > 0), err
+}
+
+// Unrecorded returns the summary of a run that has no record, and the reason, with the remedy if
+// there is one.
+func Unrecorded(obj *unstructured.Unstructured) (s fleet.RunSummary, why string, err error) {
+	if s, err = RunSummary(obj); err != nil {
+		return s, "", err
+	}
+	reasons := func(prefix string) string {
+		return strings.ReplaceAll(strings.TrimPrefix(s.Reason, prefix), "\n", "; ")
+	}
+	switch {
+	case api.InitializeFailed(obj):
+		why = "the hub refused it: " + reasons(invalidRun) + "; correct that, delete the run and create it again"
+	case s.Problem != "":
+		why = s.Problem
+	case api.IsBegun(obj) || api.HasEnded(obj):
+		why = strings.TrimPrefix(reasons("")+"; ", "; ") + "the hub has no record of it any more: only its object shows it"
+	case s.Reason != "":
+		why = "the hub cannot plan it yet and tries again: " + reasons(triedAgain)
+	default:
+		why = "the hub has not taken it yet"
+	}
+	return s, why, nil
+}
+
+// Leaderless returns since when no hub renews the lease of the leader. It is zero if one does.
+func Leaderless(lease *unstructured.Unstructured, now time.Time) time.Time {
+	var spec coordinationv1.LeaseSpec
+	if err := api.FromMap(lease, "spec", &spec); err != nil || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
+		return time.Time{}
+	}
+	released := spec.HolderIdentity == nil || *spec.HolderIdentity == ""
+	if !released && now.Before(spec.RenewTime.Add(time.Duration(*spec.LeaseDurationSeconds)*time.Second)) {
+		return time.Time{}
+	}
+	return spec.RenewTime.UTC()
 }
 
 // RunRow is a run in a table of runs, with the namespace of its object.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -109,7 +110,7 @@ func TestTheSummaryOfARunWithoutARecord(t *testing.T) {
 			obj.Object["status"] = m
 		}
 		got, err := RunSummary(obj)
-		c.want.Name, c.want.Created = "a", got.Created
+		c.want.Name, c.want.Created, c.want.Index = "a", got.Created, -1
 		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
 			t.Errorf("-want +got (%v):\n%s", err, diff)
 		}
@@ -251,5 +252,67 @@ func TestARequestIsReadBackFromItsObject(t *testing.T) {
 		if open == decided || decided != (want == "accepted" || want == "rejected") || (refusal != "") == decided || (others != "") != (want == "unvouched") {
 			t.Errorf("%s: open %t, decided %t, %q, to another one %q", want, open, decided, refusal, others)
 		}
+	}
+}
+
+// A run without a record has the cause and the remedy: all problems of a refused run, the last error
+// of one that is tried again, and nothing about a hub for one that no hub has seen.
+func TestTheReasonOfARunWithoutARecord(t *testing.T) {
+	at := stages.At(clock(t, "10:00:00"))
+	succeeded := &v1beta1.UpdateRunStatus{
+		Conditions: []metav1.Condition{{Type: api.ConditionSucceeded, Status: metav1.ConditionTrue}}, Summary: &v1beta1.UpdateRunSummary{State: string(stages.Completed)},
+	}
+	for _, c := range []struct {
+		status *v1beta1.UpdateRunStatus
+		state  stages.State
+		want   string
+	}{
+		{nil, stages.NotStarted, "the hub has not taken it yet"},
+		{Initializing(true, 1, at, errors.New("later")), stages.NotStarted, "the hub cannot plan it yet and tries again: later"},
+		{
+			InitializeFailed(true, 1, at, errors.Join(errors.New("no stage"), errors.New("no placement"))), stages.Failed,
+			"the hub refused it: no stage; no placement; correct that, delete the run and create it again",
+		},
+		{Forgotten(true, 1, at, errors.New("it is gone")), "", "it is gone"},
+		{succeeded, stages.Completed, "the hub has no record of it any more: only its object shows it"},
+	} {
+		obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}}}
+		if c.status != nil {
+			m, err := api.ToMap(c.status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			obj.Object["status"] = m
+		}
+		if s, why, err := Unrecorded(obj); err != nil || s.State != c.state || why != c.want {
+			t.Errorf("%s, %q (%v), want %s, %q", s.State, why, err, c.state, c.want)
+		}
+	}
+}
+
+// No hub leads if the lease was released, or was not renewed for its duration. The answer is the
+// last renewal.
+func TestSinceWhenNoHubLeads(t *testing.T) {
+	renewed := clock(t, "10:00:00")
+	for _, c := range []struct {
+		what, holder string
+		after        time.Duration
+		leads        bool
+	}{
+		{"a lease that is renewed", "one", 14 * time.Second, true},
+		{"a lease that is old", "one", 15 * time.Second, false},
+		{"a released lease", "", time.Second, false},
+	} {
+		spec := map[string]any{"holderIdentity": c.holder, "leaseDurationSeconds": int64(15), "renewTime": renewed.Format("2006-01-02T15:04:05.000000Z07:00")}
+		want := renewed
+		if c.leads {
+			want = time.Time{}
+		}
+		if got := Leaderless(&unstructured.Unstructured{Object: map[string]any{"spec": spec}}, renewed.Add(c.after)); !got.Equal(want) {
+			t.Errorf("%s: no hub leads since %s, want %s", c.what, got, want)
+		}
+	}
+	if got := Leaderless(&unstructured.Unstructured{Object: map[string]any{}}, renewed); !got.IsZero() {
+		t.Errorf("a lease without times: %s", got)
 	}
 }

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
+)
+
+// unrecorded returns the summary of a run that a hub refused, has not taken yet, or has forgotten. It
+// is nil unless err says that the run has no record.
+func (c call) unrecorded(ctx context.Context, run string, err error) *fleet.RunSummary {
+	if c.Hub == nil || !errors.Is(err, backend.ErrNotFound) {
+		return nil
+	}
+	s, err := c.Hub.Unrecorded(ctx, run)
+	if err != nil {
+		return nil
+	}
+	return &s
+}
+
+// stateText returns the state of a run with its reason. A hub may not know the state.
+func stateText(state stages.State, reason string) string {
+	return strings.TrimPrefix(strings.TrimSuffix(string(state)+": "+reason, ": "), ": ")
+}
+
+// readAgain is the interval at which the command reads a run of a hub again.
+const readAgain = 500 * time.Millisecond
+
+// awaitTaken waits until the hub has taken a run, and says on standard error why it has not. It
+// returns the summary of a run that the hub has refused or forgotten, and otherwise nil.
+func (o *options) awaitTaken(ctx context.Context, c call, run string) (*fleet.RunSummary, error) {
+	for said := ""; ; {
+		_, err := c.Run(run).Status(ctx)
+		s := c.unrecorded(ctx, run, err)
+		if s == nil || s.State != stages.NotStarted {
+			if s != nil {
+				err = nil
+			}
+			return s, err
+		}
+		if text := stateText(s.State, s.Reason); text != said {
+			said = text
+			fmt.Fprintf(o.ErrOut, "run/%s: %s\n", run, said)
+		}
+		if err := sleep(ctx, readAgain); err != nil {
+			return nil, err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// endUnrecorded reports the end of a run without a record.
+func (o *options) endUnrecorded(s *fleet.RunSummary) error {
+	if err := o.Recorded("run/"+s.Name, "%s", stateText(s.State, s.Reason)); err != nil || s.State == stages.Completed {
+		return err
+	}
+	return cli.Unsuccessful(s.Name, s.State, s.Reason, "")
+}
+
+// shownWithin limits how long the command waits until a hub shows the end of a run in its object.
+// A hub that was just killed may show it later.
+const shownWithin = 10 * time.Second
+
+// awaitShown waits until the objects of a hub show the end of a run and of its rollback, so that
+// the next get runs agrees with wait.
+func awaitShown(ctx context.Context, c call, e *end) error {
+	if c.Hub == nil {
+		return nil
+	}
+	want := map[string]stages.State{e.run.Name: e.run.State}
+	if e.back.By != "" && e.back.State != "" {
+		want[e.back.By] = e.back.State
+	}
+	for deadline := time.Now().Add(shownWithin); time.Now().Before(deadline); {
+		all, err := c.Runs(ctx)
+		if err != nil {
+			return err
+		}
+		shown := true
+		for i := range all {
+			state, is := want[all[i].Name]
+			shown = shown && (!is || all[i].State == state)
+		}
+		if shown {
+			return nil
+		}
+		if err := sleep(ctx, readAgain); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sayHalted says on standard error that a run does nothing until a person starts it.
+func (o *options) sayHalted(run string, state stages.State) {
+	fmt.Fprintf(o.ErrOut, "run/%s: %s: it waits until it is started: %s start %s\n", run, state, o.Name, run)
+}
+
+// isHalted reports whether a run waits for a start.
+func isHalted(s *fleet.Status) bool {
+	for _, a := range step.Waiting(s.Plan, &s.Run) {
+		if a.Kind == stages.AwaitStart {
+			return true
+		}
+	}
+	return false
+}
