@@ -267,6 +267,8 @@ func TestARunIsStoppedAndStartedAgain(t *testing.T) {
 	v.shows(cli.ExitDone, "skip shop-2 --as ann --what cluster/eu-3 --yes", "skip is recorded")
 	v.shows(cli.ExitDone, "abort shop-2 --as ann --yes", "abort is recorded")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Aborted) })
+	v.shows(cli.ExitDone, "catch-up shop-2 --name run/rest", "run/rest: created")
+	v.shows(cli.ExitDone, "delete run rest --yes", "run/rest: deleted")
 	v.shows(cli.ExitDone, "delete run run/shop-2 --yes", "run/shop-2: deleted")
 	if out := v.shows(cli.ExitDone, "get runs -o name"); out != "run/shop-1\n" {
 		t.Errorf("runs: %q", out)
