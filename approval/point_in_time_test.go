@@ -121,7 +121,7 @@ func momentary(r approval.Request, by string) approval.Decision {
 }
 
 // With such approvals, Missing returns the approvals that the gate lacks if they are the last.
-func TestMissingCountsWhatHoldsNow(t *testing.T) {
+func TestMissingWithMomentaryApprovals(t *testing.T) {
 	r := request(approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}, {Group: "gauge", Count: 1}}})
 	r = take(t, r, momentary(r, "gauge-a"), approval.Pending)
 	if m := approval.Missing(r); len(m) != 1 || m[0].Group != "sre" {

@@ -49,7 +49,7 @@ func collect(ctx context.Context, s backend.Store, n int) []backend.Change {
 	return got
 }
 
-func TestWatchPollsWhatIsNoWatcher(t *testing.T) {
+func TestWatchPollsAStoreWithoutAWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		store := &plain{Store: memory.NewStore()}

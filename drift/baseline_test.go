@@ -33,7 +33,7 @@ const (
 	baselineLive = `{"metadata":{"name":"x"},"spec":{"items":[{"name":"a","value":"1","image":"i"},{"name":"b","value":1},{"name":"side","value":1}],"n":1,"mode":"auto"}}`
 )
 
-func TestWhatWasThereRightAfterTheApplyIsNoDrift(t *testing.T) {
+func TestBaselineFieldsAreNoDrift(t *testing.T) {
 	m := compiledX(t, baselineHub, Options{Comparison: Full})
 	b := m.Baseline(objectFrom(t, baselineLive))
 	if b.Len() != 4 {
@@ -153,7 +153,7 @@ func FuzzBaseline(f *testing.F) {
 
 // An apply does not explain fields that the member had before, except for an item in an atomic
 // list that the apply removed and a webhook restored.
-func TestABaselineAfterAnApplyExplainsWhatTheApplyBrought(t *testing.T) {
+func TestBaselineAfterExplainsOnlyChangesOfTheApply(t *testing.T) {
 	m := compiledX(t, `{"metadata":{"name":"x"},"spec":{"list":["a"]}}`, Options{Comparison: Full})
 	before := objectFrom(t, `{"metadata":{"name":"x"},"spec":{"list":["a","injected"],"theirs":1}}`)
 	live := `{"metadata":{"name":"x"},"spec":{"list":["a","injected"],"theirs":1,"filled":2}}`

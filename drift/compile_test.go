@@ -34,7 +34,7 @@ func TestNothingIsAllocatedWhileNothingDiffers(t *testing.T) {
 	}
 }
 
-func TestAManifestKeepsNothingOfWhatItWasMadeFrom(t *testing.T) {
+func TestCompileCopiesItsArguments(t *testing.T) {
 	hub, member := deployment(t)
 	before := hub.DeepCopy()
 	o := drift.Options{Secrets: []string{"/spec/replicas"}, SecretKey: []byte("key"), Ignore: []drift.IgnoreRule{{Pointers: []string{"/spec/paused"}}}}

@@ -20,7 +20,7 @@ func widget(spec map[string]any) *unstructured.Unstructured {
 
 // A dry run removes exactly the differences that an apply would not change. A failed dry run
 // removes none, and the report does not contain its message.
-func TestADryRunExplainsWhatAnApplyWouldLeave(t *testing.T) {
+func TestDryRunDropsDifferencesThatAnApplyKeeps(t *testing.T) {
 	hub := widget(map[string]any{"cpu": "1000m", "size": int64(3), "dropped": "x", "mode": "a"})
 	member := widget(map[string]any{"cpu": "1", "size": int64(4), "mode": "b", "extra": "e"})
 	// The server reads 1000m as 1, drops a field it does not know, and has a

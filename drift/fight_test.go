@@ -17,7 +17,7 @@ func fought(f *Fight, every, times int) (score float64, fighting bool) {
 	return score, fighting
 }
 
-func TestAFightIsWhatComesBackAgainAndAgain(t *testing.T) {
+func TestFightIsARecurringDifference(t *testing.T) {
 	for _, c := range []struct {
 		every, times int
 		fighting     bool

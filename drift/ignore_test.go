@@ -62,7 +62,7 @@ func TestIgnoreRulesLeaveDifferencesOut(t *testing.T) {
 	}
 }
 
-func TestOfWhatOnlyOneSideHasOnlyTheIgnoredPartIsLeftOut(t *testing.T) {
+func TestIgnoreInsideAnUnmanagedField(t *testing.T) {
 	r := reported(t, `{"metadata":{"name":"x"},"spec":{}}`,
 		`{"metadata":{"name":"x"},"spec":{"more":{"x":{"y":1,"k":2},"z":[{"name":"q"},{"name":"r"}]}}}`,
 		Options{Comparison: Full, Ignore: []IgnoreRule{{Pointers: []string{"/spec/more/x/y", "/spec/more/z/[name=q]"}}}})

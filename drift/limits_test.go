@@ -53,7 +53,7 @@ func deep(levels int) any {
 	return v
 }
 
-func TestWhatIsTooDeepIsAnErrorWhereItWouldBeADifference(t *testing.T) {
+func TestTooDeepValuesAreErrorsIfCompared(t *testing.T) {
 	hub := decoded(t, "apiVersion: example.org/v1\nkind: Thing\nmetadata: {name: a}\nspec: {size: 1}")
 	for _, c := range []struct {
 		comparison Comparison

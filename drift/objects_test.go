@@ -58,7 +58,7 @@ func TestOwnersOfTheSameKindOrVersionAreNoDifference(t *testing.T) {
 
 // A comparison without differences (K16) allocates nothing, despite defaults, managedFields and
 // status, and with either comparison.
-func TestComparingWhatDoesNotDifferAllocatesNothing(t *testing.T) {
+func TestCompareOfEqualObjectsAllocatesNothing(t *testing.T) {
 	for _, name := range []string{"deployment", "statefulset", "daemonset", "job", "cronjob", "pod", "service", "configmap", "secret", "namespace", "ingress", "networkpolicy", "webhook", "crd", "serviceaccount", "gadget", "blank"} {
 		hub, member := objectsIn(t, name)
 		for _, c := range comparisons() {

@@ -111,7 +111,7 @@ func TestLastAppliedIsHiddenInAnyKind(t *testing.T) {
 	}
 }
 
-func TestWhatASchemaMarksIsHidden(t *testing.T) {
+func TestSecretsMarkedByASchemaAreRedacted(t *testing.T) {
 	r := reported(t,
 		`{"metadata":{"name":"x"},"spec":{"token":"`+planted+`","creds":{"`+planted+`":{"deep":"`+planted+`"},"a":"b"},"items":[{"name":"a","secret":"`+planted+`"}]}}`,
 		`{"metadata":{"name":"x"},"spec":{"token":"x","creds":{"`+planted+`":{"deep":"y"},"b":"`+planted+`"},"items":[{"name":"z","secret":"`+planted+`"}]}}`, Options{Comparison: Full})
@@ -124,7 +124,7 @@ func TestWhatASchemaMarksIsHidden(t *testing.T) {
 	)
 }
 
-func TestWhatPointersNameIsHidden(t *testing.T) {
+func TestSecretsNamedByPointersAreRedacted(t *testing.T) {
 	hub := `{"metadata":{"name":"x"},"spec":{"items":[{"name":"app","value":"` + planted + `","v":"shown"},{"name":"other","value":"shown"}],
 		"tags":["` + planted + `"],"ports":[{"port":"` + planted + `","a":1}],"m":{"a":{"b":"` + planted + `"}},"l":["` + planted + `"]}}`
 	member := `{"metadata":{"name":"x"},"spec":{"items":[{"name":"app","value":"` + planted + `2","v":"seen"},{"name":"other","value":"seen"}],

@@ -204,7 +204,7 @@ func TestAFingerprintIsTheSameForTheSameDifferences(t *testing.T) {
 	}
 }
 
-func TestAFingerprintCoversWhatIsLeftOut(t *testing.T) {
+func TestFingerprintCoversOmittedDifferences(t *testing.T) {
 	hub := `{"metadata":{"name":"x"},"spec":{"a":1,"b":1}}`
 	o := Options{MaxDifferences: 1}
 	x := reported(t, hub, `{"metadata":{"name":"x"},"spec":{"a":2,"b":2}}`, o)

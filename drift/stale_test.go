@@ -59,7 +59,7 @@ func TestAStaleItemOfAnAtomicListIsOneEntry(t *testing.T) {
 	}
 }
 
-func TestKubectlsAnnotationTellsWhatIsStale(t *testing.T) {
+func TestStaleFieldsFromTheKubectlAnnotation(t *testing.T) {
 	last := `{"metadata":{"labels":{"a":"1","old":"1"},"finalizers":["f","g"],"annotations":{"deployment.kubernetes.io/revision":"1"}},
 		"spec":{"gone":{"x":1},"never":1,"items":[{"name":"a","value":1,"more":2},{"name":"b"},{"name":"b"},{"name":"c"}],"list":[{"a":1}],"null":null}}`
 	quoted := strings.NewReplacer(`"`, `\"`, "\n", " ", "\t", " ").Replace(last)

@@ -130,7 +130,7 @@ func TestStripChangesNothingWhereThereIsNoLiveObject(t *testing.T) {
 	}
 }
 
-func TestStripFindsItemsOfUnknownKindsByWhatManagedFieldsSay(t *testing.T) {
+func TestStripFindsItemsOfUnknownKindsByManagedFields(t *testing.T) {
 	hub := `{"metadata":{"name":"x"},"spec":{"parts":[{"id":1,"v":1},{"id":2,"v":1}],"plain":[{"v":1},{"v":2}],"tags":["a","b"]}}`
 	live := `{"metadata":{"name":"x","managedFields":[{"manager":"us","operation":"Apply","fieldsV1":{"f:spec":{"f:plain":{},"f:tags":{"v:\"a\"":{}},"f:parts":{"k:{\"id\":1}":{".":{},"f:id":{},"f:v":{}}}}}},
 		{"manager":"m","operation":"Update","fieldsV1":{"f:spec":{"f:tags":{"v:\"b\"":{}},"f:parts":{"k:{\"id\":2}":{"f:v":{}}}}}}]},

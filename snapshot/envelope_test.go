@@ -181,7 +181,7 @@ func TestEnvelopeErrors(t *testing.T) {
 // An object that exists already and an object of the wrong scope block no other object: they are
 // part of the set and of its digest, and not items. Of two equal objects, the selected one is
 // placed, or else the object of the first envelope.
-func TestCaptureKeepsWhatCannotBeInAnEnvelopeApart(t *testing.T) {
+func TestCaptureSeparatesInvalidEnvelopeObjects(t *testing.T) {
 	const group = "placement.kubernetes-fleet.io"
 	e, f := snapshot.ID{Group: group, Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "n", Name: "e"}, snapshot.ID{Group: group, Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "n", Name: "f"}
 	c := snapshot.ID{Group: group, Version: "v1beta1", Kind: "ClusterResourceEnvelope", Name: "c"}
@@ -294,7 +294,7 @@ func TestEnvelopeUnderRules(t *testing.T) {
 
 // The rules for authors of a namespace apply to ResourceEnvelopes, and not to other envelopes or
 // to selected objects.
-func TestEnvelopesOfANamespaceBringWhatItsAuthorsMay(t *testing.T) {
+func TestNamespaceRulesApplyToResourceEnvelopes(t *testing.T) {
 	binding := object("rbac.authorization.k8s.io/v1", "RoleBinding", "n", "grant")
 	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader")
 	selected := objects{object("v1", "Namespace", "", "n"), object("v1", "ResourceQuota", "n", "q"), envelope("", "e", inside(role))}

@@ -82,7 +82,7 @@ func TestReplicasAreCarriedIfSomebodySetThem(t *testing.T) {
 
 // A capture also omits other fields that the hub fills in. It reports the hub's classes, but not
 // the addresses of Services.
-func TestWhatTheHubFillsInIsNotCarried(t *testing.T) {
+func TestFieldsFilledInByTheHubAreOmitted(t *testing.T) {
 	const byApply = "managedFields: [{manager: me, operation: Apply, fieldsV1: {\"f:spec\": {\"f:x\": {}}}}]"
 	hub := objects{
 		object("v1", "Namespace", "", "ns"),
@@ -175,7 +175,7 @@ func TestOmissionsAreBounded(t *testing.T) {
 // An omission names a Pod that no controller made, and what users set in a ServiceAccount default.
 // A Pod of a workload, a ServiceAccount in which nothing is set, and the Leases of controllers are
 // only counted.
-func TestOmissionsNameWhatUsersMadeAndNoClusterGets(t *testing.T) {
+func TestOmissionsNameObjectsOfUsers(t *testing.T) {
 	account := with(object("v1", "ServiceAccount", "ns", "default"), []any{map[string]any{"name": "registry"}}, "imagePullSecrets")
 	account.SetAnnotations(map[string]string{"example.com/role": "r"})
 	hub := objects{
@@ -198,7 +198,7 @@ func TestOmissionsNameWhatUsersMadeAndNoClusterGets(t *testing.T) {
 // An omission names the objects and fields that no cluster makes by itself: an owned Job whose
 // owner is not a workload, the Secret of a token, and an injected certificate. None of them is
 // carried by [snapshot.CarryOwned]. The Job of a CronJob is only counted.
-func TestOmissionsNameWhatNoClusterMakes(t *testing.T) {
+func TestOmissionsNameObjectsThatNoClusterMakes(t *testing.T) {
 	hook := parse(t, `{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: w, annotations: {cert-manager.io/inject-ca-from: n/c}}, webhooks: [{name: a, clientConfig: {caBundle: Zm9v}}, {name: b}]}`)
 	definition := parse(t, `{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: d, annotations: {cert-manager.io/inject-ca-from: n/c}}, spec: {conversion: {webhook: {clientConfig: {caBundle: Zm9v}}}}}`)
 	hub := objects{

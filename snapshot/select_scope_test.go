@@ -142,7 +142,7 @@ func TestSelectNeedsTheNamespaceOfItsSelectors(t *testing.T) {
 
 // A selector with the name of a missing object, or of an object that is being deleted, picks
 // nothing, as in KubeFleet, and the set reports it. Clusters lose the object.
-func TestWhatASelectorNamesInVainIsReported(t *testing.T) {
+func TestSelectorsOfMissingObjectsAreReported(t *testing.T) {
 	hub := objects{
 		object("v1", "Namespace", "", "shop"), object("v1", "ConfigMap", "shop", "prices"),
 		with(object("v1", "Namespace", "", "going"), "2025-01-01T00:00:00Z", "metadata", "deletionTimestamp"),

@@ -64,7 +64,7 @@ func descriptorsOf(t *testing.T, path string) (all []int) {
 }
 
 // On a full disk every write fails with ENOSPC: /dev/full is one.
-func TestOnAFullDiskWritesFailAndTheStoreContinuesWithWhatItHad(t *testing.T) {
+func TestFullDiskFailsWritesAndLosesNoData(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openAt(t, path)
 	rev := put(t, s, "a", "one")

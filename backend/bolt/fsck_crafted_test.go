@@ -141,7 +141,7 @@ func TestFsckOfATruncatedFileFailsOrMissesNothing(t *testing.T) {
 	}
 }
 
-func TestFsckRefusesWhatIsNotBolts(t *testing.T) {
+func TestFsckRefusesForeignFiles(t *testing.T) {
 	for name, image := range map[string][]byte{
 		"empty":   {},
 		"text":    []byte(strings.Repeat("some text\n", 1000)),

@@ -169,7 +169,7 @@ func fsckSmallImages(t testing.TB) []fsckImage {
 	}
 }
 
-func TestFsckVisitsExactlyWhatBoltReads(t *testing.T) {
+func TestFsckVisitsTheSameRecordsAsBolt(t *testing.T) {
 	for _, img := range fsckImages(t) {
 		t.Run(img.name, func(t *testing.T) {
 			got, err := checkedImage(img.bytes)
@@ -278,7 +278,7 @@ func checkedFile(t testing.TB, path string) ([]fsckRecord, error) {
 
 // bbolt computes how many pages its list of free pages needs before it allocates them. It may
 // allocate them from that list, so the list sometimes has one page more than it needs.
-func TestFsckPassesWhateverTheNumberOfFreePages(t *testing.T) {
+func TestFsckAcceptsAnyNumberOfFreePages(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	db := fsckOpen(t, path, 1024)
 	defer fsckClose(t, db)

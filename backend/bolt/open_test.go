@@ -41,7 +41,7 @@ func contents(t testing.TB, s backend.Store) string {
 	return b.String()
 }
 
-func TestAStoreThatIsOpenedAgainHoldsWhatItHeldAndNeverRepeatsARevision(t *testing.T) {
+func TestReopenedStoreKeepsItsDataAndRepeatsNoRevision(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openAt(t, path)
 	rev := put(t, s, "a", "one")
@@ -214,7 +214,7 @@ func TestAFileThatIsNotAStoreIsRefusedAndLeftAlone(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeOpenedSaysWhy(t *testing.T) {
+func TestOpenErrorsHaveTheReason(t *testing.T) {
 	dir := t.TempDir()
 	if _, err := bolt.Open(filepath.Join(dir, "none"), bolt.Options{ReadOnly: true}); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a file that does not exist, for reading: %v", err)

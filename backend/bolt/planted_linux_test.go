@@ -163,7 +163,7 @@ func TestADirectoryMayBeASymbolicLink(t *testing.T) {
 }
 
 // Opening a FIFO waits for its other end, and some devices act on being opened.
-func TestWhatIsNoRegularFileIsNoStore(t *testing.T) {
+func TestOpenRefusesNonRegularFiles(t *testing.T) {
 	dir := t.TempDir()
 	fifo, directory := filepath.Join(dir, "fifo"), filepath.Join(dir, "directory")
 	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.Mkdir(directory, 0o700)); err != nil {
@@ -282,7 +282,7 @@ func TestAFileThatWasCutShortIsNoNewStore(t *testing.T) {
 // characters.
 const left = ".ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp"
 
-func TestWhatACrashLeftIsRemoved(t *testing.T) {
+func TestOpenRemovesTheTemporaryFileOfACrash(t *testing.T) {
 	path := closed(t)
 	if err := os.WriteFile(path+left, []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
@@ -310,7 +310,7 @@ func TestTheOtherNameThatACrashLeftOfAStoreIsRemoved(t *testing.T) {
 	}
 }
 
-func TestWhatACrashDidNotLeaveIsLeftAlone(t *testing.T) {
+func TestOpenKeepsForeignTemporaryFiles(t *testing.T) {
 	for name, plant := range map[string]func(path string) error{
 		"other name": func(path string) error { return os.WriteFile(path+".notes.tmp", []byte("mine"), 0o600) },
 		"symlink":    func(path string) error { return os.Symlink("/etc/passwd", path+left) },
@@ -420,7 +420,7 @@ func TestACreatorWithoutHardLinksWaitsForTheLockOfTheDirectory(t *testing.T) {
 
 // The file behind the name may change between the check and the opening. Opening follows no link,
 // does not wait, and does not treat an existing file as new.
-func TestOpeningDoesNotDependOnWhatHadTheNameBefore(t *testing.T) {
+func TestOpenIsSafeAgainstAReplacedFile(t *testing.T) {
 	dir := t.TempDir()
 	victim, link, fifo := filepath.Join(dir, "victim"), filepath.Join(dir, "link"), filepath.Join(dir, "fifo")
 	if err := errors.Join(os.WriteFile(victim, nil, 0o600), os.Symlink(victim, link), syscall.Mkfifo(fifo, 0o600)); err != nil {

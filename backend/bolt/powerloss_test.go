@@ -169,7 +169,7 @@ func reopen(t *testing.T, path string, image []byte, write bool) (string, error)
 	return got, s.Close()
 }
 
-func TestWhatWasAcknowledgedSurvivesTheLossOfPower(t *testing.T) {
+func TestAcknowledgedWritesSurviveALossOfPower(t *testing.T) {
 	images := trials(1_000)
 	rng := rand.New(rand.NewPCG(1, 1))
 	path := filepath.Join(t.TempDir(), "image.db")

@@ -331,7 +331,7 @@ func TestACallInFlightDoesNotSurviveTheCrash(t *testing.T) {
 	}
 }
 
-func TestWrappingKeepsWhatTheInnerOneCan(t *testing.T) {
+func TestWrappersKeepOptionalInterfaces(t *testing.T) {
 	plan := faulty.NewPlan()
 	_, watches := plan.Store(memory.NewStore()).(backend.Watcher)
 	_, pretends := plan.Store(struct{ backend.Store }{memory.NewStore()}).(backend.Watcher)

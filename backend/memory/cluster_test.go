@@ -64,7 +64,7 @@ func TestClusterIsDeterministic(t *testing.T) {
 	}
 }
 
-func TestDeletingANamespaceDeletesWhatIsInIt(t *testing.T) {
+func TestDeletingANamespaceDeletesItsObjects(t *testing.T) {
 	c := memory.NewCluster("one")
 	apply(t, c, object("Namespace", "", "team", nil))
 	apply(t, c, object("ConfigMap", "team", "a", nil))
@@ -186,7 +186,7 @@ func TestApplyComparesNumbersByValue(t *testing.T) {
 	}
 }
 
-func TestApplyIgnoresWhatAServerSets(t *testing.T) {
+func TestApplyIgnoresServerFields(t *testing.T) {
 	c := memory.NewCluster("one")
 	obj := config("a", nil)
 	obj.SetUID("mine")
@@ -345,7 +345,7 @@ func TestLogHasEffectiveWritesOnly(t *testing.T) {
 	}
 }
 
-func TestManagedFieldsSayWhoOwnsWhat(t *testing.T) {
+func TestManagedFieldsNameTheOwners(t *testing.T) {
 	c := memory.NewCluster("one")
 	c.ManagedFields(true)
 	apply(t, c, config("a", map[string]any{"k": "v", "l": "v"}))
@@ -377,7 +377,7 @@ func TestClosedConnFails(t *testing.T) {
 	}
 }
 
-func TestRestoreMakesAClusterWhatItWas(t *testing.T) {
+func TestRestoreReturnsAClusterToItsState(t *testing.T) {
 	c := memory.NewCluster("one")
 	c.ManagedFields(true)
 	apply(t, c, config("a", map[string]any{"k": "v", "n": int64(3)}))
@@ -410,7 +410,7 @@ func TestRestoreMakesAClusterWhatItWas(t *testing.T) {
 	}
 }
 
-func TestApplyGivesBackWhatOthersOwn(t *testing.T) {
+func TestApplyKeepsDroppedFieldsThatOthersOwn(t *testing.T) {
 	c := memory.NewCluster("one")
 	for _, by := range []string{"one", "two"} { // both own k
 		if _, err := c.Conn().Apply(t.Context(), config("a", map[string]any{"k": "v"}), backend.ApplyOptions{Manager: by}); err != nil {

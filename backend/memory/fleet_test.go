@@ -172,7 +172,7 @@ func TestInventoryTellsThatItChanged(t *testing.T) {
 	})
 }
 
-func TestWhatAFleetYieldsIsTheCallers(t *testing.T) {
+func TestFleetYieldsCopies(t *testing.T) {
 	labels := map[string]string{"x": "y"}
 	f := memory.NewFleet(placement.Cluster{Name: "a", Labels: labels})
 	labels["x"] = "changed"

@@ -379,7 +379,7 @@ func TestACommitThatDidNotWaitForItsStandbyIsNotAcknowledged(t *testing.T) {
 	contains(t, err, "did not wait for the synchronous standby")
 }
 
-func TestFailoverToAnAsynchronousStandbySaysWhatIsLost(t *testing.T) {
+func TestFailoverToAnAsynchronousStandbyReportsLostWrites(t *testing.T) {
 	t.Parallel()
 	primary, standby, dsn := replicas(t)
 	var said logs

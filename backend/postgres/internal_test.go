@@ -117,7 +117,7 @@ func TestSnapshotsAreCut(t *testing.T) {
 // Waiting puts are sent in the order of their arrival, within the limits of a transaction,
 // without canceled ones. A second transaction starts while the first one runs, once as many puts
 // wait as the first one has.
-func TestAGroupTakesWhatWaits(t *testing.T) {
+func TestGroupCommitTakesWaitingPuts(t *testing.T) {
 	var g group
 	puts := func(n, size int) (made []*put) {
 		for range n {

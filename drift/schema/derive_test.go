@@ -179,7 +179,7 @@ func TestConstantAndCopiedDefaultsDoNotAllocate(t *testing.T) {
 	}
 }
 
-func TestWhatAServerFillsInOrRefusesToChange(t *testing.T) {
+func TestServerOwnedFields(t *testing.T) {
 	for _, path := range []string{
 		"Service spec.ports.nodePort", "Service spec.healthCheckNodePort", "Service spec.ipFamilies", "Pod spec.nodeName",
 		"PersistentVolumeClaim spec.volumeName", "PersistentVolume spec.claimRef", "Namespace spec.finalizers",

@@ -144,7 +144,7 @@ func TestFromOpenAPIIsLazyAndKeepsAKind(t *testing.T) {
 	}
 }
 
-func TestFromOpenAPISurvivesWhatRefersToItself(t *testing.T) {
+func TestFromOpenAPIWithRecursiveReferences(t *testing.T) {
 	const head = `{"openapi":"3.0.0","components":{"schemas":{"A":{"x-kubernetes-group-version-kind":[{"group":"g","version":"v1","kind":"A"}],`
 	for _, c := range []string{
 		`"$ref":"#/components/schemas/A"}`,
@@ -160,7 +160,7 @@ func TestFromOpenAPISurvivesWhatRefersToItself(t *testing.T) {
 	}
 }
 
-func TestFromOpenAPITakesWhatIsNestedTooDeepForUnknown(t *testing.T) {
+func TestFromOpenAPIBoundsTheDepth(t *testing.T) {
 	document := `{"openapi":"3.0.0","components":{"schemas":{"A":{"type":"object","x-kubernetes-group-version-kind":[{"group":"g","version":"v1","kind":"A"}],
 		"properties":{"deep":` + strings.Repeat(`{"type":"array","items":`, 3000) + `{"type":"string"}` + strings.Repeat(`}`, 3000) + `}}}}}`
 	depth := 0
@@ -172,7 +172,7 @@ func TestFromOpenAPITakesWhatIsNestedTooDeepForUnknown(t *testing.T) {
 	}
 }
 
-func TestFromOpenAPISaysWhatIsWrongWithADocument(t *testing.T) {
+func TestFromOpenAPIErrors(t *testing.T) {
 	for _, c := range []struct{ document, want string }{
 		{`{`, "the OpenAPI document is not JSON: unexpected end of JSON input"},
 		{`{"swagger":"2.0"}`, `the document is of OpenAPI "2.0": must be of version 3, as /openapi/v3 serves it`},
@@ -186,7 +186,7 @@ func TestFromOpenAPISaysWhatIsWrongWithADocument(t *testing.T) {
 }
 
 // Schemas of older servers do not say how a list is merged.
-func TestFromOpenAPIFillsInWhatTheTableKnows(t *testing.T) {
+func TestFromOpenAPIAddsListKeysOfTheTable(t *testing.T) {
 	source := openAPI(t, `{"openapi":"3.0.0","components":{"schemas":{"io.k8s.api.apps.v1.Deployment":{
 		"type":"object","x-kubernetes-group-version-kind":[{"group":"apps","version":"v1","kind":"Deployment"}],
 		"properties":{"spec":{"type":"object","properties":{

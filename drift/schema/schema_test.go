@@ -24,7 +24,7 @@ func TestJoinAsksUntilOneKnowsTheKind(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownIsNil(t *testing.T) {
+func TestUnknownTypesAreNil(t *testing.T) {
 	var unknown *Type
 	if unknown.Field("a") != nil || (&Type{}).Field("a") != nil {
 		t.Error("a type that is not known has a field")

@@ -22,7 +22,7 @@ spec:
 
 // Defaults, other spellings of a quantity and ignored fields are no difference; another image is
 // one.
-func TestOnlyWhatDiffersInMeaningIsADifference(t *testing.T) {
+func TestOnlyChangesInMeaningAreDifferences(t *testing.T) {
 	same := strings.NewReplacer("replicas: 2", "replicas: 5\n  revisionHistoryLimit: 10", "1000m", `"1"`).Replace(deployment)
 	if r, err := compare(strings.NewReader(deployment), strings.NewReader(same)); err != nil || r.Drifted() {
 		t.Errorf("%v, %v", r.Differences, err)

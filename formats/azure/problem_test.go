@@ -156,7 +156,7 @@ func TestAStageHasAtMost50Groups(t *testing.T) {
 	problems(t, groups(51), "f:1: stages[0].groups: has 51 groups; a stage has at most 50")
 }
 
-func TestWhatIsNotJSONIsReportedWithItsLine(t *testing.T) {
+func TestSyntaxErrorsHaveALine(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                         "f:1: is not JSON: it ends too early",
 		"{\n\"stages\": [\n":       "f:3: is not JSON: it ends too early",

@@ -106,7 +106,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 }
 
-func TestWhatWasReadIsWrittenAgainFieldByField(t *testing.T) {
+func TestRoundTripOfEveryField(t *testing.T) {
 	for _, name := range []string{"example-stages.json", "every-field.json"} {
 		text, s := readFile(t, name)
 		written, err := formOf(azure.Form(s))

@@ -163,7 +163,7 @@ func golden(t *testing.T, path, got string) {
 	}
 }
 
-func TestARunShowsWhatItWasMadeFrom(t *testing.T) {
+func TestStatusShowsStrategyAndUpdate(t *testing.T) {
 	u := play(t).status()
 	if u.Name != "run-1" || u.UpdateStrategyID == nil || *u.UpdateStrategyID != "strategies/s1" || len(u.Strategy.Stages) != 2 {
 		t.Errorf("%+v", u)

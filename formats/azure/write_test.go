@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// TestWhatAzureCannotExpressIsAnErrorThatNamesIt sets every field that has no form.
-func TestWhatAzureCannotExpressIsAnErrorThatNamesIt(t *testing.T) {
+// TestInexpressibleFieldsAreNamedErrors sets every field that has no form.
+func TestInexpressibleFieldsAreNamedErrors(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	for want, change := range map[string]func(*stages.Strategy){
 		"profile":                   func(s *stages.Strategy) { s.Profile = stages.Staged },

@@ -216,7 +216,7 @@ func serverSide(refuse bool) apply.Strategy {
 
 // The path in a status leads to the difference, also in an atomic list, because KubeFleet's API has
 // no field for the list.
-func TestTheStatusHasThePathOfWhatDiffersInAnAtomicList(t *testing.T) {
+func TestStatusPathInsideAnAtomicList(t *testing.T) {
 	report := drift.Report{Total: 1, Differences: []drift.Difference{{
 		Path: "/spec/ingress/0/ports/0/endPort", AtomicPath: "/spec/ingress", Class: drift.Changed, Hub: json.RawMessage("90"), Member: json.RawMessage("99"),
 	}}}

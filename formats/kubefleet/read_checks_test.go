@@ -23,9 +23,9 @@ spec: {stages: [{name: a, labelSelector: {}, ` + more + `}]}
 `
 }
 
-// TestAStrategySaysWhatIsMeasured: a strategy may have checks, as in the CRDs of a hub, and they
+// TestStrategyWithChecksRoundTrips: a strategy may have checks, as in the CRDs of a hub, and they
 // are written unchanged.
-func TestAStrategySaysWhatIsMeasured(t *testing.T) {
+func TestStrategyWithChecksRoundTrips(t *testing.T) {
 	number := func(v float64) *float64 { return &v }
 	none := 0
 	text := checking(`

@@ -40,7 +40,7 @@ func read(t *testing.T, text string) []manifest.Object {
 }
 
 // Unreadable input is reported with its position and the reason.
-func TestWhatCannotBeReadIsReportedWithFileLineAndDocument(t *testing.T) {
+func TestReadErrorsHaveFileLineAndDocument(t *testing.T) {
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := range 7 {
 		bomb += fmt.Sprintf("%c: &%c [*%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c]\n", 'b'+i, 'b'+i, 'a'+i)

@@ -23,9 +23,9 @@ strategy:
 take: 10s
 `
 
-// TestAScenarioSaysWhatChecksMeasure: a measurement without a value is good; the later of two
+// TestScenarioSetsMeasurements: a measurement without a value is good; the later of two
 // values for the same measurement counts.
-func TestAScenarioSaysWhatChecksMeasure(t *testing.T) {
+func TestScenarioSetsMeasurements(t *testing.T) {
 	for _, c := range []struct {
 		measures, want string
 		state          stages.State
@@ -73,9 +73,9 @@ func TestProblemsOfMeasures(t *testing.T) {
 	}
 }
 
-// TestAScenarioSaysWhatCheckObjectsComeTo: a check object without a value is good; 0 is a failed
+// TestScenarioSetsResultsOfCheckObjects: a check object without a value is good; 0 is a failed
 // one.
-func TestAScenarioSaysWhatCheckObjectsComeTo(t *testing.T) {
+func TestScenarioSetsResultsOfCheckObjects(t *testing.T) {
 	for measures, want := range map[string]stages.State{
 		"[]":                                     stages.Completed,
 		"[{check: smoke, value: 1}]":             stages.Completed,

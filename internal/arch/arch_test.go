@@ -102,7 +102,7 @@ func TestANewPackageNeedsARow(t *testing.T) {
 	planted{"formats/new/x.go", "package x", ""}.check(t)
 }
 
-func TestPurePackagesImportOnlyWhatIsNamed(t *testing.T) {
+func TestPurePackagesImportOnlyListedModules(t *testing.T) {
 	const third = "may import of others only"
 	for _, p := range []planted{
 		{"placement/x.go", imports("github.com/evanphx/json-patch/v5"), ""},

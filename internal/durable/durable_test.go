@@ -178,7 +178,7 @@ func TestAClusterSurvivesFaultsAtEachWrite(t *testing.T) {
 	}
 }
 
-func TestWhatWasAcknowledgedIsThereToTheLetter(t *testing.T) {
+func TestReopenedFleetEqualsTheAcknowledgedState(t *testing.T) {
 	store := memory.NewStore()
 	f := mustOpen(t, store)
 	for i, next := range script() {

@@ -160,7 +160,7 @@ func unpacked(t *testing.T, name string, archive []byte) map[string]string {
 	}
 }
 
-func TestAReleaseThatCannotBeMadeSaysWhatIsMissing(t *testing.T) {
+func TestIncompleteReleaseIsAnError(t *testing.T) {
 	for want, r := range map[string]release{
 		`-version "1.2": want one as v1.2.3`: {root: root, version: "1.2", binaries: t.TempDir(), out: t.TempDir()},
 		"-binaries and -out":                 {root: root, version: "v1.2.3"},

@@ -8,7 +8,7 @@ import (
 
 // Logged reports warnings and errors, once, except those that a test allows and those that come
 // from a busy machine.
-func TestLoggedTakesWhatNobodyAllowed(t *testing.T) {
+func TestLoggedReportsUnexpectedWarnings(t *testing.T) {
 	var l Logged
 	l.May("placement=web", "left behind")
 	log := l.Logger()

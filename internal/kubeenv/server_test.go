@@ -91,7 +91,7 @@ func TestConfigForIsTheUserInTheGroups(t *testing.T) {
 	}
 }
 
-func TestAUserMayDoWhatRBACSays(t *testing.T) {
+func TestUsersHaveTheirRBACRights(t *testing.T) {
 	t.Parallel()
 	s := clusters.Server(t, "one")
 	namespace := s.Namespace(t)

@@ -227,7 +227,7 @@ func TestAnAddCutsTheWaitShortWhereThatIsSaid(t *testing.T) {
 	})
 }
 
-func TestWhatIsPacedIsNotReconciledMoreOften(t *testing.T) {
+func TestAddPacedLimitsTheRate(t *testing.T) {
 	var c calls
 	run(t, reconcile.Options[string]{Reconcile: func(_ context.Context, key string) (time.Duration, error) {
 		c.add(key)

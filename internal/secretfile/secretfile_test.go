@@ -60,9 +60,9 @@ func TestTheFileOfAnotherUserIsRead(t *testing.T) {
 	}
 }
 
-// TestAPodReadsWhatItMounts: the kubelet writes the files of a Secret into a separate directory
-// and links to them.
-func TestAPodReadsWhatItMounts(t *testing.T) {
+// TestMountedSecretsInAPodAreRead: the kubelet writes the files of a Secret into a separate
+// directory and links to them.
+func TestMountedSecretsInAPodAreRead(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 	volume := t.TempDir()
 	if err := errors.Join(os.Mkdir(filepath.Join(volume, "..2026_01_02"), 0o750), os.Symlink("..2026_01_02", filepath.Join(volume, "..data")),
@@ -81,9 +81,9 @@ func TestAPodReadsWhatItMounts(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFileHasNoRule: a shell hands a token over by a pipe, as in --token-file <(vault
-// read …).
-func TestWhatIsNoFileHasNoRule(t *testing.T) {
+// TestPipesAreReadWithoutModeChecks: a shell hands a token over by a pipe, as in --token-file
+// <(vault read …).
+func TestPipesAreReadWithoutModeChecks(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	path := filepath.Join(t.TempDir(), "pipe")
 	if err := errors.Join(syscall.Mkfifo(path, 0o600), os.Chmod(path, 0o644)); err != nil {

@@ -131,7 +131,7 @@ func TestConnectionsWithoutProgressAreClosed(t *testing.T) {
 
 // A slow exchange with progress is not cut: a slow handler, a stream with pauses, and a
 // connection that is reused after an answer without a body.
-func TestWhatMakesProgressIsNotCut(t *testing.T) {
+func TestSlowExchangesWithProgressAreNotCut(t *testing.T) {
 	t.Parallel()
 	address := serve(t, quick(), func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

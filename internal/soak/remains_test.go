@@ -12,7 +12,7 @@ import (
 
 // Remains of a deleted run, and too many records of a placement, are violations, whatever existed
 // before.
-func TestWhatIsLeftOfRunsIsAViolation(t *testing.T) {
+func TestRemainsOfRunsAreViolations(t *testing.T) {
 	h := health{files: environment.Footprint{Records: remainsMost}}
 	if err := h.against(&h); err != nil {
 		t.Error(err)
@@ -39,7 +39,7 @@ func TestWhatIsLeftOfRunsIsAViolation(t *testing.T) {
 
 // After a scenario nothing remains of its runs, including a run started by a killed process and
 // the plan of another one.
-func TestASweepForgetsWhatAKillLeft(t *testing.T) {
+func TestSweepRemovesRemainsOfAKilledProcess(t *testing.T) {
 	env := newTestEnvironment(t)
 	if err := env.Provision(t.Context(), []environment.Member{{Name: "c"}}); err != nil {
 		t.Fatal(err)

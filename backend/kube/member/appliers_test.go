@@ -49,10 +49,10 @@ func portsOf(service *unstructured.Unstructured) (names []string) {
 	return names
 }
 
-// TestWhatKubectlAppliedIsTakenOver has objects on a member that kubectl created in each of its
-// ways. A placement adopts them, and then the hub drops a field and a port, which the member must
-// drop. Fields that only kubectl owns stay.
-func TestWhatKubectlAppliedIsTakenOver(t *testing.T) {
+// TestTakeoverOfObjectsThatKubectlApplied has objects on a member that kubectl created in each of
+// its ways. A placement adopts them, and then the hub drops a field and a port, which the member
+// must drop. Fields that only kubectl owns stay.
+func TestTakeoverOfObjectsThatKubectlApplied(t *testing.T) {
 	s := clusters.Server(t, "two")
 	for name, args := range map[string][]string{
 		"apply":              {"apply", "-f", "-"},

@@ -294,9 +294,9 @@ func TestRequestsForStableKindsAskForNothingElse(t *testing.T) {
 	want("three looks at a kind that does not exist", 1)
 }
 
-// TestWhatIsReleasedKeepsItsFieldsWhenItsManagerComesBack also shows that other managers keep
+// TestReleasedFieldsStayWhenTheManagerAppliesAgain also shows that other managers keep
 // their fields.
-func TestWhatIsReleasedKeepsItsFieldsWhenItsManagerComesBack(t *testing.T) {
+func TestReleasedFieldsStayWhenTheManagerAppliesAgain(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
 	id := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: ns, Name: "a"}

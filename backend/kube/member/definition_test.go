@@ -12,9 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// TestT8OnlyWhatWasAppliedDefinesKinds has a member whose answer is not the applied object but
+// TestT8OnlyTheAppliedObjectDefinesKinds has a member whose answer is not the applied object but
 // defines an endless number of kinds.
-func TestT8OnlyWhatWasAppliedDefinesKinds(t *testing.T) {
+func TestT8OnlyTheAppliedObjectDefinesKinds(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},
 			"spec":{"group":"g","names":{"kind":"K"},"versions":[{"name":"v1","served":true},{"name":"v2","served":true}]}}`)

@@ -69,10 +69,10 @@ func strictIn(t *testing.T, namespace, value string) (all []*unstructured.Unstru
 	return all
 }
 
-// TestClientSideApplyTakesWhatKubectlTakes rolls out objects with fields that the schema lacks
+// TestClientSideApplyIsAsLenientAsKubectl rolls out objects with fields that the schema lacks
 // and with keys that items of a list share. The run reports the dropped parts, which are no drift
 // before and after a change.
-func TestClientSideApplyTakesWhatKubectlTakes(t *testing.T) {
+func TestClientSideApplyIsAsLenientAsKubectl(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
 	c := connTo(t, s)
@@ -186,8 +186,8 @@ func (r *rollout) altered(run string) string {
 	return strings.Join(all, "; ")
 }
 
-// TestServerSideApplyNamesWhatASchemaRefuses: the error has the fields and the keys, and no values.
-func TestServerSideApplyNamesWhatASchemaRefuses(t *testing.T) {
+// TestServerSideApplyNamesTheRefusedFields: the error has the fields and the keys, and no values.
+func TestServerSideApplyNamesTheRefusedFields(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
 	c := connTo(t, s)

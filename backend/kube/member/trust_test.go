@@ -205,7 +205,7 @@ func (r *rollout) gone() {
 
 // A server answers 500 for an object that it cannot decode. This counts as a refusal, and its
 // message contains nothing of the object.
-func TestWhatAMemberCannotReadIsRefused(t *testing.T) {
+func TestUndecodableObjectsAreRefused(t *testing.T) {
 	s := clusters.Server(t, "two")
 	ns := s.Namespace(t)
 	c := connTo(t, s)

@@ -111,9 +111,9 @@ func TestWatchesOfOneConnShareOneForEachKindInANamespace(t *testing.T) {
 	}
 }
 
-// TestAWatchSeesWhateverLabelsAnObjectHas is about objects that are not there yet, that were
+// TestWatchIgnoresTheLabelsOfAnObject is about objects that are not there yet, that were
 // there before, and whose labels other clients change.
-func TestAWatchSeesWhateverLabelsAnObjectHas(t *testing.T) {
+func TestWatchIgnoresTheLabelsOfAnObject(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
 	c, counts, _ := counted(t, s.Config())

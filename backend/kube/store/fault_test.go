@@ -126,7 +126,7 @@ func TestAStoreWriteWithAnUnknownOutcomeIsNoConflict(t *testing.T) {
 // A creation fails with a conflict if the record existed, even if the record is deleted before
 // the store reads the reason for the refusal: a run deletes a repeated command when it accepts
 // the command.
-func TestACreationThatFindsARecordIsAConflictWhateverBecomesOfTheRecord(t *testing.T) {
+func TestCreateOfAJustDeletedRecordIsAConflict(t *testing.T) {
 	s, other, faults := spoiled(t)
 	mustPut(t, other, "command", "theirs", "")
 	struck := faults.Add(kubeenv.Rule{Verb: "create", Path: "/secrets", Fault: func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
@@ -150,7 +150,7 @@ func mustDelete(t *testing.T, s backend.Store, key string) {
 	}
 }
 
-func TestAStoreWriteWhoseConnectionBreaksIsTransientWhateverHappened(t *testing.T) {
+func TestBrokenConnectionOfAStoreWriteIsTransient(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault kubeenv.Fault
 		want  string

@@ -186,7 +186,7 @@ func TestADamagedRecordIsAnErrorThatNamesKeyAndObject(t *testing.T) {
 	}
 }
 
-func TestARevisionIsOnlyWhatAServerGivesOut(t *testing.T) {
+func TestRevisionsThatNoServerReturnsAreRefused(t *testing.T) {
 	for _, bad := range []backend.Revision{"", "1", "1.", ".u", "0.u", "00.u", "01.u", "-1.u", "+1.u", "x.u", "99999999999999999999.u"} {
 		if rv, uid, err := readRevision(bad); err == nil {
 			t.Errorf("revision %q is version %q of %q", bad, rv, uid)

@@ -54,8 +54,8 @@ func TestAConfigurationIsChecked(t *testing.T) {
 	}
 }
 
-// TestWhatIsSent asks a server that keeps the form of the request.
-func TestWhatIsSent(t *testing.T) {
+// TestQueryParameters asks a server that keeps the form of the request.
+func TestQueryParameters(t *testing.T) {
 	for _, test := range []struct {
 		window, deadline time.Duration
 		lookback         string

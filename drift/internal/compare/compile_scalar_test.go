@@ -20,7 +20,7 @@ func oneValue(t *testing.T, k schema.Kind, hub, member any) bool {
 	return m.same(0, member)
 }
 
-func TestPlainValuesAreComparedByWhatTheyMean(t *testing.T) {
+func TestScalarsAreComparedByMeaning(t *testing.T) {
 	n := func(s string) any { return json.Number(s) }
 	for _, c := range []struct {
 		name        string

@@ -2,7 +2,7 @@ package compare
 
 import "testing"
 
-func TestKindsOfKubernetesAreComparedByWhatTheirServersDo(t *testing.T) {
+func TestBuiltInKindsAreComparedByServerSemantics(t *testing.T) {
 	pod := func(s string) string {
 		return "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n  - name: c\n    image: x:1\n" + s
 	}

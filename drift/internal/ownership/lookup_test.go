@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestALookupLeavesOutWhatMakesNoSenseOnTheWay(t *testing.T) {
+func TestLookupSkipsMalformedEntries(t *testing.T) {
 	good := entry("good", "Apply", "", "", `{"f:a":{"k:{\"n\":1}":{"f:n":{}}}}`)
 	at := []Step{{Name: "a"}, {Item: true, Value: map[string]any{"n": int64(1)}}, {Name: "n"}}
 	for name, c := range map[string]string{

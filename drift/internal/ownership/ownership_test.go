@@ -140,7 +140,7 @@ func TestOwnersTellsUsFromOthers(t *testing.T) {
 	}
 }
 
-func TestWhatMakesNoSenseIsLeftOutWithAWarning(t *testing.T) {
+func TestMalformedEntriesAreOmittedWithAWarning(t *testing.T) {
 	deep := strings.Repeat(`{"f:a":`, 200) + "{}" + strings.Repeat("}", 200)
 	for name, c := range map[string]string{
 		"no object":           `"x"`,
@@ -214,7 +214,7 @@ func levels(paths [][]Step) []string {
 
 func never([]Step) bool { return false }
 
-func TestStaleIsWhatWasDroppedAndIsStillThereWithoutAnotherOwner(t *testing.T) {
+func TestStaleFieldsAreDroppedAndHaveNoOtherOwner(t *testing.T) {
 	for _, c := range []struct {
 		name, hub, others string
 		want              []string
@@ -296,7 +296,7 @@ func TestSameComparesFieldsWithoutAllocating(t *testing.T) {
 	}
 }
 
-func TestListKeysSaysWhatTellsItemsApart(t *testing.T) {
+func TestListKeys(t *testing.T) {
 	o := jsonOf(t, live)
 	f, _ := Parse(managed(t, entry("slipway", "Apply", "", "", ours)))
 	names, set := f.ListKeys(path(t, o, "spec", "ports"))

@@ -166,7 +166,7 @@ func TestProblemsOfValues(t *testing.T) {
 }
 
 // Syntax for which YAML parsers disagree is refused at every position.
-func TestWhatParsersDoNotAgreeAbout(t *testing.T) {
+func TestAmbiguousYAMLIsRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"str: yes":                     `f:1: str: is true or false in old YAML and a string in new; write true, false or "yes"`,
 		"nonEmpty: Off":                `f:1: nonEmpty: is true or false in old YAML`,

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestTheTableIsWhatTheProgramWrites(t *testing.T) {
+func TestTableIsUpToDate(t *testing.T) {
 	want, err := generate()
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestTheTableIsWhatTheProgramWrites(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenByHandMustMatchTheTypes(t *testing.T) {
+func TestOverlayMustMatchTheTypes(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"x/v1.None\n", "known.txt:1: no type is called x/v1.None"},
 		{"# comment\nx/v1.A\n none server\n", "known.txt:3: no type of this heading has a field none"},
@@ -40,7 +40,7 @@ func TestWhatIsWrittenByHandMustMatchTheTypes(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrittenByHandWinsOverTheGoSource(t *testing.T) {
+func TestOverlayWinsOverTheGoSource(t *testing.T) {
 	s := small()
 	err := s.overlay("known.txt", `
 x/*.A union=Source
