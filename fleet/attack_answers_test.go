@@ -18,7 +18,7 @@ import (
 
 // The same answer of an authority, given twice, is one answer. If it may count although the first
 // did not, it is a new answer.
-func TestTheIDOfAnAnswerOfAnAuthorityCoversWhatMayMakeItCount(t *testing.T) {
+func TestCommandIDOfAnAuthoritysAnswer(t *testing.T) {
 	request := func() approval.Request {
 		return approval.Request{Binding: approval.Binding{RunUID: "u", Stage: "a", When: approval.Before, Attempt: 1, Plan: "p"}}
 	}

@@ -224,7 +224,7 @@ func TestOneChangedObjectOfTenThousand(t *testing.T) {
 
 // If a snapshot cannot be taken, the error names the placement and the selector, and nothing is
 // written.
-func TestCaptureTellsWhatIsWrong(t *testing.T) {
+func TestCaptureErrorsNamePlacementAndSelector(t *testing.T) {
 	w := newEngineEnv(t)
 	broken := errors.New("connection refused")
 	source := snapshot.SourceFunc(func(_ context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {

@@ -9,7 +9,7 @@ import (
 )
 
 // Content returns the objects that the snapshot froze, even if the source has changed since.
-func TestTheContentOfASnapshotIsWhatWasFrozen(t *testing.T) {
+func TestContentOfASnapshotIsFrozen(t *testing.T) {
 	w := newEngineEnv(t)
 	e, ctx := w.engine(w.store, "one"), t.Context()
 	if err := e.PutPlacement(ctx, tutorialPlacement()); err != nil {

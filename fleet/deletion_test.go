@@ -200,7 +200,7 @@ func TestADeletionSupersedesAllRuns(t *testing.T) {
 // A cluster that is down forever delays the deletion up to the deadline, and the report names it.
 // When it comes back, the objects left there are still fenced, and a new placement of that name
 // takes them over.
-func TestADeletionLeavesWhatItCannotReach(t *testing.T) {
+func TestDeletionSkipsUnreachableClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()
@@ -279,7 +279,7 @@ func TestADeletionReportsClustersThatLeft(t *testing.T) {
 
 // A deletion releases adopted objects: an adopted namespace stays with its other contents, and the
 // objects that the placement created in it are deleted.
-func TestADeletionReleasesWhatWasAdopted(t *testing.T) {
+func TestDeletionReleasesAdoptedObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("theirs", "x")} {
@@ -363,7 +363,7 @@ func TestADeletionWaitsForFinalizers(t *testing.T) {
 
 // If a finalizer blocks an object beyond the deadline, the object stays with other objects that its
 // removal may need, and the report names it.
-func TestADeletionNamesWhatAFinalizerHolds(t *testing.T) {
+func TestDeletionNamesObjectsBlockedByFinalizers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()

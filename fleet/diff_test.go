@@ -86,7 +86,7 @@ func wantLines(t *testing.T, what string, got []string, want ...string) {
 // A preview reports the differences that a run would make, cluster by cluster: new objects, changes
 // by the hub, by an override or by an edit on the cluster, objects that the hub dropped, and
 // removals. A run of that plan makes exactly these changes, and then nothing differs.
-func TestADifferenceIsWhatARunDoes(t *testing.T) {
+func TestDiffEqualsTheChangesOfTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		defer running(t, e)()
@@ -153,7 +153,7 @@ func TestADifferenceIsThatOfThePlan(t *testing.T) {
 
 // Differences that the strategy of the placement leaves alone, and objects of another placement,
 // are reported with the reason and not counted as changes.
-func TestADifferenceTellsWhatARunWouldLeave(t *testing.T) {
+func TestDiffReportsObjectsThatTheRunLeavesAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		strategy apply.Strategy
 		want     []string

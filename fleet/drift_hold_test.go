@@ -119,7 +119,7 @@ func TestARetryOfHeldBackObjectsWritesNothing(t *testing.T) {
 
 // An object that was never taken over is neither deleted nor changed when the cluster leaves the
 // placement.
-func TestWhatWasNotTakenOverStaysWhenTheClusterLeaves(t *testing.T) {
+func TestForeignObjectStaysWhenTheClusterLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := heldOn(t)
 		defer stop()

@@ -64,7 +64,7 @@ func (w *engineEnv) notes(e *fleet.Engine, what stages.EventType) (out []stages.
 // A later apply leaves the addition of another client alone and does not explain it. This holds for
 // an apply that restores another field, for an apply of another version, and for an apply of
 // another object.
-func TestAnApplyDoesNotExplainWhatWasThereBefore(t *testing.T) {
+func TestLaterApplyDoesNotExplainForeignFields(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always, ComparisonOption: drift.Full})
 		defer stop()
@@ -372,7 +372,7 @@ func TestTheWatchFollowsTheStrategy(t *testing.T) {
 }
 
 // A restarted engine does not repeat earlier events.
-func TestWhatDriftedIsReportedOnce(t *testing.T) {
+func TestDriftIsReportedOnceAcrossRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
 		w.edit("member2", set("key", "theirs"))
@@ -445,7 +445,7 @@ func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 
 // Rendered overrides of a snapshot are available as long as a cluster has them, even if the run
 // that brought them is forgotten.
-func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
+func TestContentOfAForgottenRunIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
 		e := w.engine(w.store, "a")
@@ -480,7 +480,7 @@ func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 
 // An edit that removes the marks of the placement is reverted, but the object will no longer be
 // deleted. One event of the placement reports that.
-func TestPuttingBackTellsWhatWasGivenUp(t *testing.T) {
+func TestRestoreReportsObjectsItNoLongerOwns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
 		defer stop()

@@ -97,7 +97,7 @@ func reportOf(t *testing.T, e *fleet.Engine, o fleet.DriftOptions) (lines []stri
 
 // A report compares each cluster with the content that its ledger names, writes nothing to a
 // member, and groups clusters with the same differences.
-func TestADriftReportGroupsWhatDiffersAndWritesNothing(t *testing.T) {
+func TestDriftReportGroupsClustersAndWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()
@@ -128,7 +128,7 @@ func TestADriftReportGroupsWhatDiffersAndWritesNothing(t *testing.T) {
 
 // A missing object, an object that is being deleted, and a cluster that never got the placement are
 // separate states (T10 of the cases).
-func TestADriftReportTellsWhatIsMissingFromWhatWasNeverPlaced(t *testing.T) {
+func TestDriftReportSeparatesMissingFromNeverPlaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()
@@ -216,7 +216,7 @@ func TestTheTableOfWhenToApply(t *testing.T) {
 
 // An edit under IfNotDrifted prevents a run from applying the same version again, and the run says
 // so. A new version is applied in any case.
-func TestARunLeavesWhatDriftedAloneUntilTheHubChanges(t *testing.T) {
+func TestIfNotDriftedKeepsAnEditUntilTheHubChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
 		defer stop()

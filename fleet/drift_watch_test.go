@@ -165,7 +165,7 @@ func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
 
 // An ignored field is neither reported nor restored, and keeps another client's value when a new
 // version is applied.
-func TestWhatIsIgnoredIsLeftToOthers(t *testing.T) {
+func TestIgnoredFieldsBelongToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always, Ignore: []drift.IgnoreRule{{Pointers: []string{"/data/key"}}}})
 		defer stop()
@@ -258,7 +258,7 @@ func TestAnApplyStrategyIsCheckedWhole(t *testing.T) {
 
 // A comparison begins before a run, and its result arrives after the run. It does not overwrite the
 // newer state that the run has recorded.
-func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
+func TestLateComparisonKeepsTheNewerStateOfARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
 		for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", "theirs")} {

@@ -292,9 +292,9 @@ func TestFollowAcrossADeletion(t *testing.T) {
 	})
 }
 
-// TestARunIsCreatedBeforeWhatItDoes checks the order of events for different clocks of the engine
-// that creates the run and the engine that drives it.
-func TestARunIsCreatedBeforeWhatItDoes(t *testing.T) {
+// TestRunCreatedPrecedesAllEventsOfTheRun checks the order of events for different clocks of the
+// engine that creates the run and the engine that drives it.
+func TestRunCreatedPrecedesAllEventsOfTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
 		ahead := func() time.Time { return time.Now().Add(time.Hour) }

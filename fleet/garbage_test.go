@@ -158,7 +158,7 @@ func TestACreationSurvivesCollectionsOrIsReverted(t *testing.T) {
 
 // A process recorded a run and died before the run was admitted. The engine that finds the run
 // carries it out, although other runs with the same plan and contents were deleted since.
-func TestARecordedRunKeepsWhatItNeeds(t *testing.T) {
+func TestRunRecordedBeforeACrashKeepsItsContents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := overridden(t)
 		if _, err := w.dyingAtAdmission().CreateRun(t.Context(), specOf("r", 0)); err == nil {

@@ -73,7 +73,7 @@ func TestAHistoryGrows(t *testing.T) {
 
 // A history reads only new data: the record alone if there is nothing new, and one more page for
 // the last events of a long run.
-func TestAHistoryReadsOnlyWhatIsNew(t *testing.T) {
+func TestHistoryReadsOnlyNewPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := ranBig(t)
 		log := &logStore{Store: w.store}

@@ -59,7 +59,7 @@ func TestThePlacementsJournalIsTrimmed(t *testing.T) {
 
 // After the journal was trimmed, a follower from every cursor reads exactly the remaining events.
 // If events are missing, it reports their number and reads the kept ones.
-func TestFollowFromBeforeWhatIsForgotten(t *testing.T) {
+func TestFollowFromATrimmedCursor(t *testing.T) {
 	w, e := trimming(t, 20)
 	var all []string
 	cursors := []string{}

@@ -44,7 +44,7 @@ func (w *engineEnv) waitFor(name string, wait time.Duration) {
 
 // Leases lists the holder and the end of the lease for every run that has not ended, or whose end
 // is not recorded. A damaged record hides no other run.
-func TestLeasesTellWhoHoldsWhat(t *testing.T) {
+func TestLeasesListHolderAndExpiry(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)

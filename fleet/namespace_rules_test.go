@@ -101,7 +101,7 @@ func TestAnOverrideOfANamespaceMayNotChangeRoles(t *testing.T) {
 
 // The contents of an envelope of a namespace are not rolled out again after its authors have lost
 // the right to bring them.
-func TestWhatAnEnvelopeBroughtIsNotRolledOutUnderStricterRules(t *testing.T) {
+func TestStricterRulesBlockEarlierEnvelopeContents(t *testing.T) {
 	w := newEngineEnv(t)
 	e := w.engine(w.store, "one")
 	must(0, e.PutPlacement(t.Context(), ofNamespace(envelopesOfNamespace)))(t)

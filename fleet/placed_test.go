@@ -67,7 +67,7 @@ func (w *engineEnv) wantPlaced(known bool, want ...fleet.PlacedCluster) {
 }
 
 // The content of clusters is known during a run, after its end, and after it is forgotten.
-func TestWhatClustersHave(t *testing.T) {
+func TestPlacedDuringAndAfterARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.RunHistory = 1 })
 		w.wantPlaced(true)
@@ -107,7 +107,7 @@ func TestWhatClustersHave(t *testing.T) {
 
 // A cleaned cluster has nothing from then on. A cluster that the run could not clean keeps its
 // binding.
-func TestWhatClustersHadBefore(t *testing.T) {
+func TestPlacedAfterACleanup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()
@@ -177,7 +177,7 @@ func TestTheRunOfWhichPolicyCameToClustersLast(t *testing.T) {
 }
 
 // The UID and the digest come from the plan that brought the cluster its content.
-func TestWhatClustersGot(t *testing.T) {
+func TestPlacedHasUIDAndDigestOfThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()

@@ -12,7 +12,7 @@ import (
 
 // Each view reads a placement's record again, whether or not it was decoded before, so changes are
 // noticed. The host may change the returned values.
-func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
+func TestViewRereadsAChangedPlacement(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "a")
 	if err := e.Placement(ep).SetIrreversible(t.Context(), 0, true, "ann"); err != nil {

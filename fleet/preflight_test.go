@@ -148,7 +148,7 @@ func TestAnUpdaterIsAskedBeforeAPlanIsRecorded(t *testing.T) {
 	})
 }
 
-func TestAnUpdaterIsAskedAboutWhatCatchesUp(t *testing.T) {
+func TestPreflightBeforeCatchUp(t *testing.T) {
 	failing := true
 	u := &choosy{report: func(a backend.Assignment) backend.Proof {
 		if failing && a.Cluster.Name == "c01" {

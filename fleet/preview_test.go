@@ -16,7 +16,7 @@ import (
 
 // A preview writes nothing and has the plan digest of the run that is created after it. If the plan
 // has changed, the run is refused, and leaves nothing.
-func TestPreviewIsWhatIsCreated(t *testing.T) {
+func TestPreviewHasThePlanOfTheRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{replaceFor("canary", "x")} })
 		w.holds("v0")
@@ -53,7 +53,7 @@ func TestPreviewIsWhatIsCreated(t *testing.T) {
 
 // A preview warns of the fields and objects that its snapshot leaves out, because the clusters get
 // other content than the source has. The event of a snapshot has the same texts.
-func TestPreviewWarnsOfWhatTheSnapshotLeavesOut(t *testing.T) {
+func TestPreviewWarnsOfOmissions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		spec := fleet.RunSpec{Placement: ep, Strategy: tutorialStrategy()}

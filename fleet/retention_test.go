@@ -62,7 +62,7 @@ func TestTenSnapshotsAreKept(t *testing.T) {
 
 // The history limit never drops a snapshot that a run, a cluster or a rollback needs. Unneeded
 // snapshots are deleted from the store.
-func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
+func TestHistoryLimitKeepsReferencedSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 3 })
 		defer running(t, e)()
@@ -171,7 +171,7 @@ func TestARunLeavesTheCollectionToItsEnd(t *testing.T) {
 
 // The snapshot that a run brought to some clusters is kept, whatever the fate of the run, until a
 // later run has reached all clusters.
-func TestWhatClustersHaveIsKept(t *testing.T) {
+func TestSnapshotsOnClustersAreKept(t *testing.T) {
 	remove := func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
 		if err := e.Run("partial").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
@@ -327,7 +327,7 @@ func interleaved(t *testing.T) (*engineEnv, *fleet.Engine) {
 
 // Whatever happens at any moment while contents are deleted, needed contents exist afterwards: a
 // capture may return to a content that is being dropped, and a run may share it.
-func TestCollectionSparesWhatIsNeeded(t *testing.T) {
+func TestCollectionKeepsReferencedContents(t *testing.T) {
 	for name, other := range map[string]func(*engineEnv, *fleet.Engine){
 		"capture of old content": func(w *engineEnv, e *fleet.Engine) { w.capture(e, "old") },
 		"two captures":           func(w *engineEnv, e *fleet.Engine) { w.capture(e, "old"); w.capture(e, "newer") },
@@ -361,7 +361,7 @@ func TestCollectionSparesWhatIsNeeded(t *testing.T) {
 
 // The reverse of the previous test: a writer of contents is paused while other engines collect
 // garbage.
-func TestWhatIsStoredIsNotCollected(t *testing.T) {
+func TestCollectionKeepsContentsBeingWritten(t *testing.T) {
 	creations := map[string]func(*engineEnv, *fleet.Engine) error{
 		"capture": func(w *engineEnv, e *fleet.Engine) error {
 			w.holds("old")

@@ -150,7 +150,7 @@ func TestARunThatWasStoppedInTheLineIsRetriedIntoIt(t *testing.T) {
 
 // The result of a failed run is recorded before the run is retried, even if its engine died before
 // it did so. The bindings are therefore up to date before the next attempt changes clusters.
-func TestARunStartedAgainTakesInWhatItBrought(t *testing.T) {
+func TestRetryFirstRecordsTheEarlierResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)
 		h := w.newEngine(fleet.Config{Name: "host"})

@@ -112,7 +112,7 @@ func TestARollbackAppliesNothingForbidden(t *testing.T) {
 }
 
 // If no cluster may go back, the rollback is refused with the reason, and nothing changes.
-func TestARollbackToWhatIsForbiddenIsRefused(t *testing.T) {
+func TestRollbackToForbiddenContentIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := onceAllowed(t)
 		strict := w.newEngine(fleet.Config{Name: "strict", Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}, {Kind: "ConfigMap"}}}})

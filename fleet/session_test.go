@@ -43,7 +43,7 @@ func (s *quietStore) Put(ctx context.Context, key string, value []byte, prev bac
 
 // Waiting runs, and placements with watched clusters, cost an engine one write of its session every
 // third of a lease, for any number of them.
-func TestWhatWaitsCostsOneSession(t *testing.T) {
+func TestWaitingRunsCostOneSessionWrite(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 3)
@@ -79,7 +79,7 @@ func TestWhatWaitsCostsOneSession(t *testing.T) {
 // An engine takes neither a run nor a watch from an engine with a valid session, although the
 // leases in the records expired long ago, even if it has just started. It takes both after that
 // engine has died.
-func TestASessionKeepsWhatItsEngineHas(t *testing.T) {
+func TestValidSessionKeepsRunsAndWatches(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)
@@ -211,7 +211,7 @@ func (s withoutSessions) Put(ctx context.Context, key string, value []byte, prev
 // An engine from before sessions takes waiting runs from an engine that relies on its session. The
 // newer engine lets them go, does not retake them while the older engine renews its leases, and
 // takes all of them after the older engine has died.
-func TestAnEngineOfBeforeSessionsTakesWhatWaits(t *testing.T) {
+func TestEngineWithoutSessionsTakesWaitingRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)

@@ -89,9 +89,9 @@ func TestTheStatusOfObjectsIsReported(t *testing.T) {
 	})
 }
 
-// TestAReportSaysWhatAnEnvelopeBrought: a report marks objects from envelopes, because their
+// TestStatusReportMarksEnvelopeObjects: a report marks objects from envelopes, because their
 // counterpart in the source is the envelope.
-func TestAReportSaysWhatAnEnvelopeBrought(t *testing.T) {
+func TestStatusReportMarksEnvelopeObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEngineEnv(t)
 		var got reports
@@ -123,9 +123,9 @@ func TestAReportSaysWhatAnEnvelopeBrought(t *testing.T) {
 	})
 }
 
-// TestAReportHasWhatIsThePlacements: an existing object that is not taken over is in no report, and
-// neither is any object of a placement that only reports differences.
-func TestAReportHasWhatIsThePlacements(t *testing.T) {
+// TestStatusReportOmitsForeignObjects: an existing object that is not taken over is in no report,
+// and neither is any object of a placement that only reports differences.
+func TestStatusReportOmitsForeignObjects(t *testing.T) {
 	for name, s := range map[string]apply.Strategy{
 		"never taken over": {WhenToTakeOver: apply.Never, WhenToApply: apply.Always}, "differences only": {Type: apply.ReportDiff},
 	} {

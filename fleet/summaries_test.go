@@ -17,7 +17,7 @@ import (
 )
 
 // A summary of a run agrees with its status and its plan.
-func TestSummariesSayWhatTheStatusSays(t *testing.T) {
+func TestSummaryAgreesWithStatus(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		const clusters = 150

@@ -98,7 +98,7 @@ func TestForbiddenStarterMustBeKnown(t *testing.T) {
 }
 
 // The error about a missing object has its kind, its name and the existing ones.
-func TestWhatDoesNotExist(t *testing.T) {
+func TestNotFoundErrorsNameExistingObjects(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	w.capture(e, "v1")

@@ -85,7 +85,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 
 // Data that a view names may be gone: the placement is then read again, and damaged data is
 // reported.
-func TestAViewOfWhatIsGone(t *testing.T) {
+func TestViewOfDeletedRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.HistoryLimit = 1 })
 		defer running(t, e)()
@@ -127,7 +127,7 @@ func TestAViewOfWhatIsGone(t *testing.T) {
 
 // Data that was read to plan a run is not read again to carry it out in the same process. Another
 // process reads it.
-func TestWhatIsPlannedIsNotReadAgain(t *testing.T) {
+func TestPlannedDataIsReadOnce(t *testing.T) {
 	for _, test := range []struct {
 		name, driver string
 		again        bool

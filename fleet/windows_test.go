@@ -210,7 +210,7 @@ func TestADeletionDoesNotWaitForWindows(t *testing.T) {
 	})
 }
 
-func TestARetryTakesUpWhatFailedWithTheSamePlan(t *testing.T) {
+func TestRetryKeepsThePlan(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 3)
 		e := w.newEngine(fleet.Config{})

@@ -181,7 +181,7 @@ func jsonOf(t *testing.T, v any) string {
 	return string(text)
 }
 
-func TestAClientReadsWhatTheEngineReturns(t *testing.T) {
+func TestClientReturnsTheAnswersOfTheEngine(t *testing.T) {
 	bothWays(t, func(t *testing.T, v *env, c *httpapi.Client) {
 		ctx, e := t.Context(), v.engine
 		view, err := e.Placement("shop").View(ctx)
@@ -348,7 +348,7 @@ func TestAClientDirectsTheEngine(t *testing.T) {
 	})
 }
 
-func TestErrorsMatchWhatThoseOfTheEngineMatch(t *testing.T) {
+func TestClientErrorsMatchTheErrorsOfTheEngine(t *testing.T) {
 	bothWays(t, func(t *testing.T, v *env, c *httpapi.Client) {
 		ctx := t.Context()
 		_, notFound := c.Run("other").Status(ctx)

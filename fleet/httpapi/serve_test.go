@@ -126,7 +126,7 @@ func TestOnlyTheUserOfTheProcessReachesASocket(t *testing.T) {
 	}
 }
 
-func TestWhatAKilledProcessAnnouncedIsStale(t *testing.T) {
+func TestAnnouncementOfAKilledProcessIsStale(t *testing.T) {
 	v := newEnv(t)
 	store := filepath.Join(t.TempDir(), "state.db")
 	socket := filepath.Join(t.TempDir(), "api")

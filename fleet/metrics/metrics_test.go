@@ -19,9 +19,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestWhatAnEngineHoldsIsAMetric checks the metrics of a run that waits for an engine, of a run
+// TestLeaseAndQueueMetrics checks the metrics of a run that waits for an engine, of a run
 // that an engine drives, and of its queue.
-func TestWhatAnEngineHoldsIsAMetric(t *testing.T) {
+func TestLeaseAndQueueMetrics(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	clusters := memory.NewFleet(placement.Cluster{Name: "a"})
 	source := memory.NewSource(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}})

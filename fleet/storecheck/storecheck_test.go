@@ -62,7 +62,7 @@ func checked(t *testing.T, store backend.Store) []storecheck.Problem {
 
 // The check reads a whole store that an engine has written. For a damaged record it names the
 // record that refers to it.
-func TestCheckNamesWhatCannotBeRead(t *testing.T) {
+func TestCheckNamesDamagedRecords(t *testing.T) {
 	store, e := rolledOut(t)
 	if found := checked(t, store); len(found) != 0 {
 		t.Errorf("nothing is damaged: %v", found)

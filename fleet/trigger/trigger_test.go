@@ -275,7 +275,7 @@ func TestManyProcessesCreateOneRun(t *testing.T) {
 	})
 }
 
-func TestAControllerTellsWhatChanges(t *testing.T) {
+func TestControllerReportsOnlyChanges(t *testing.T) {
 	play(t, func(e *env) {
 		var told []string
 		broken := auto()

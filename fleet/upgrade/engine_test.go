@@ -235,7 +235,7 @@ func TestAFailedRunContinuesWithTheClusterThatFailed(t *testing.T) {
 	})
 }
 
-func TestARetryTakesWhatFailed(t *testing.T) {
+func TestRetryOfFailedClusters(t *testing.T) {
 	w := testState("w1", "w2", "w3")
 	w.Clusters["w1"].Fail = 1
 	upgrading(t, w, full(upgrade.Latest), func(t *testing.T, r *env) {

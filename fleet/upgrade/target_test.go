@@ -114,7 +114,7 @@ func TestATargetThatIsNotReadyIsNotRolledOut(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTargetIsRefused(t *testing.T) {
+func TestInvalidTargetsAreRefused(t *testing.T) {
 	object := func(kind string, spec map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "slipway.dev/v1", "kind": kind, "metadata": map[string]any{"name": "prod"}, "spec": spec,

@@ -141,7 +141,7 @@ func TestAClusterWithoutAConsistentImageIsSkipped(t *testing.T) {
 	}
 }
 
-func TestLatestStaysWhatItWasWhenTheClusterStarted(t *testing.T) {
+func TestLatestIsFixedAtTheStartOfTheCluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.update()
@@ -251,7 +251,7 @@ func TestATargetIsReadOnceAndAgainWhereThatFailed(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoUpgradeIsRefused(t *testing.T) {
+func TestContentWithoutAnUpgradeIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		set, err := snapshot.NewSet(nil)

@@ -75,7 +75,7 @@ func TestAClusterThatCannotBeReachedIsNotChanged(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotOfferedYetIsWaitedFor(t *testing.T) {
+func TestVersionNotOfferedYetIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState("w1")
 		w.Versions = []string{"1.30.1"}
@@ -105,7 +105,7 @@ func TestAnUpgradeThatIsNotAllowedBeginsNothing(t *testing.T) {
 	})
 }
 
-func TestWhatAProviderRefusesIsAFailure(t *testing.T) {
+func TestProviderRefusalIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.edit(func(c *embedded.Cluster) { c.Refuse = "the subscription is suspended" })

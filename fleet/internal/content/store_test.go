@@ -73,8 +73,9 @@ func TestContentsComeBack(t *testing.T) {
 	}
 }
 
-// TestSaveWritesOnlyWhatIsNew checks that one changed object costs one body, one page and one root.
-func TestSaveWritesOnlyWhatIsNew(t *testing.T) {
+// TestSaveWritesOnlyNewRecords checks that one changed object costs one body, one page and one
+// root.
+func TestSaveWritesOnlyNewRecords(t *testing.T) {
 	store := memory.NewStore()
 	c := New(store)
 	old, next := setOf(t, "a", "b"), setOf(t, "a", "b", "c")

@@ -99,7 +99,7 @@ func TestASkippedClusterMayHaveParts(t *testing.T) {
 // After a run has ended, a cluster has the snapshot that the run proved; without a proof it may
 // have the snapshot that the run tried, besides the earlier proven snapshot. The result of a
 // deleted run is uncertain.
-func TestWhatClustersMayHave(t *testing.T) {
+func TestPossibleContentsAfterARun(t *testing.T) {
 	plan := heldPlan(t)
 	held, cleaned := heldRun(plan), cleanedRun(plan)
 	for _, run := range []*step.Run{held, cleaned} {

@@ -43,7 +43,7 @@ func TestTheStoredFormOfAState(t *testing.T) {
 	}
 }
 
-func TestValidateFindsWhatAdvanceCannotMake(t *testing.T) {
+func TestValidateRefusesImpossibleStates(t *testing.T) {
 	run := Run{Name: "a", UID: "u"}
 	active := Queue{Active: &Entry{UID: "u", Run: "a"}}
 	for name, s := range map[string]State{

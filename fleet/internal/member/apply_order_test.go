@@ -243,10 +243,10 @@ func TestADefinitionThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestRemovalWaitsForWhatIsOnItsWayOut checks that an object is not removed while another object
+// TestRemovalWaitsForTerminatingObjects checks that an object is not removed while another object
 // that may need it is being deleted. Here the operator must stay, because it removes the finalizer
 // of its Widget.
-func TestRemovalWaitsForWhatIsOnItsWayOut(t *testing.T) {
+func TestRemovalWaitsForTerminatingObjects(t *testing.T) {
 	k := newOperatorKit(t, isEstablished)
 	k.place("O", 1, "r1")
 	widget, err := k.member.Get(snapshot.IDOf(operator()[1]))
@@ -278,9 +278,9 @@ func TestRemovalWaitsForWhatIsOnItsWayOut(t *testing.T) {
 	wantObjects(t, k, k.expected("", false))
 }
 
-// TestPruningWaitsForWhatIsOnItsWayOut checks the same order for objects that leave a revision: a
+// TestPruneWaitsForTerminatingObjects checks the same order for objects that leave a revision: a
 // ConfigMap with a finalizer keeps the role that it may need, and the revision is not proven.
-func TestPruningWaitsForWhatIsOnItsWayOut(t *testing.T) {
+func TestPruneWaitsForTerminatingObjects(t *testing.T) {
 	k := newOperatorKit(t, isEstablished)
 	k.revision("P", namespaceObject("app"))
 	k.place("O", 1, "r1")

@@ -30,10 +30,10 @@ func (k *kit) withPolicy(rev string, epoch int64, run string, p placement.Delete
 	return a
 }
 
-// TestDeletePolicyDecidesAboutWhatWasTakenOver checks that the policy decides whether an object
+// TestDeletePolicyForAdoptedObjects checks that the policy decides whether an object
 // that existed before is deleted, and that an object which is not deleted is reported with the
 // reason.
-func TestDeletePolicyDecidesAboutWhatWasTakenOver(t *testing.T) {
+func TestDeletePolicyForAdoptedObjects(t *testing.T) {
 	owned := func(k *kit) {
 		x := configMap("default", "x", "theirs")
 		x.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "bystander", UID: "u"}})

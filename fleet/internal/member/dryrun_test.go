@@ -29,10 +29,10 @@ func (c telling) DryRun(ctx context.Context, obj *unstructured.Unstructured, _ b
 	return c.Get(ctx, snapshot.IDOf(obj))
 }
 
-// TestADryRunOfTheMemberSettlesWhatDiffers checks that a difference which an apply would not change
+// TestDryRunOfTheMemberDropsDifferences checks that a difference which an apply would not change
 // is no difference if the strategy asks for dry runs. A member whose dry runs fail or are missing
 // is compared without them.
-func TestADryRunOfTheMemberSettlesWhatDiffers(t *testing.T) {
+func TestDryRunOfTheMemberDropsDifferences(t *testing.T) {
 	for _, c := range []struct {
 		name         string
 		asks, cannot bool

@@ -205,11 +205,11 @@ func TestT16NothingOfAnOlderLeaderIsAccepted(t *testing.T) {
 	tellStories(t, apart(8), false)
 }
 
-// TestT16NothingOfWhatExistedWithoutFences checks the same on a member without fences: it accepts
-// nothing for objects that existed. The old leader may create a missing object at most once, and
-// the new leader removes it. The test requires at least one such creation, which proves that the
-// scenarios above detect it.
-func TestT16NothingOfWhatExistedWithoutFences(t *testing.T) {
+// TestT16OnlyCreationsArriveLateWithoutFences checks the same on a member without fences: it
+// accepts nothing for objects that existed. The old leader may create a missing object at most
+// once, and the new leader removes it. The test requires at least one such creation, which proves
+// that the scenarios above detect it.
+func TestT16OnlyCreationsArriveLateWithoutFences(t *testing.T) {
 	t.Parallel()
 	if tellStories(t, 7, true) == 0 {
 		t.Error("nothing was ever created late: the test does not test enough")

@@ -124,9 +124,9 @@ func withoutObject(objects []ledgerObject, o ledgerObject) (out []ledgerObject) 
 	return out
 }
 
-// TestWhatIsNotThePlacementsIsLeftUntouched checks that an object without marks and fields of the
+// TestForeignLedgerEntriesAreLeftUntouched checks that an object without marks and fields of the
 // placement is not even written when it is released.
-func TestWhatIsNotThePlacementsIsLeftUntouched(t *testing.T) {
+func TestForeignLedgerEntriesAreLeftUntouched(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
 	id := configMapID("default", "bystander")
@@ -210,10 +210,10 @@ func TestAnObjectWithoutItsDigestIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestWhatIsInANamespaceThatWasReservedLaterIsGivenUp checks that a namespace which the host
+// TestObjectsInALaterReservedNamespaceAreReleased checks that a namespace which the host
 // reserves later delays nothing: the objects of the placement in it are released, and never
 // deleted.
-func TestWhatIsInANamespaceThatWasReservedLaterIsGivenUp(t *testing.T) {
+func TestObjectsInALaterReservedNamespaceAreReleased(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
 	u := k.leader(nil)
@@ -233,9 +233,9 @@ func TestWhatIsInANamespaceThatWasReservedLaterIsGivenUp(t *testing.T) {
 	}
 }
 
-// TestWhatAnUpdateCreatedBeforeItEndedIsRemoved checks that the objects which an interrupted update
+// TestObjectsOfAnInterruptedUpdateAreRemoved checks that the objects which an interrupted update
 // created are removed, whatever it was doing when it ended.
-func TestWhatAnUpdateCreatedBeforeItEndedIsRemoved(t *testing.T) {
+func TestObjectsOfAnInterruptedUpdateAreRemoved(t *testing.T) {
 	for stop := 1; ; stop++ {
 		k := newKit(t)
 		calls := 0

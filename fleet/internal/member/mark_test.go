@@ -172,10 +172,10 @@ func TestMarksOfAnotherLedger(t *testing.T) {
 	k.place("C", 1, "r2")
 }
 
-// TestTakeoverOfWhatIsThereAlready checks that a takeover of a cluster that already has everything
-// writes only the marks, the intent and its end. A mark is no drift, and no released object keeps
-// it.
-func TestTakeoverOfWhatIsThereAlready(t *testing.T) {
+// TestTakeoverOfIdenticalObjectsWritesOnlyMarks checks that a takeover of a cluster that already
+// has everything writes only the marks, the intent and its end. A mark is no drift, and no released
+// object keeps it.
+func TestTakeoverOfIdenticalObjectsWritesOnlyMarks(t *testing.T) {
 	k := newKit(t)
 	k.place("C", 1, "r1")
 	ctx, cancel := context.WithCancel(t.Context())

@@ -142,10 +142,10 @@ func TestNothingIsRestoredAfterTheLedgerHasMoved(t *testing.T) {
 	}
 }
 
-// TestWhatAMemberAddsAtOnceIsNoDrift checks that the state of an object right after its apply is
+// TestFieldsSetByAdmissionAreNoDrift checks that the state of an object right after its apply is
 // recorded beside the ledger. A field that the member adds then is no drift, and a field that
 // another client adds later is.
-func TestWhatAMemberAddsAtOnceIsNoDrift(t *testing.T) {
+func TestFieldsSetByAdmissionAreNoDrift(t *testing.T) {
 	k := newKit(t)
 	admission := k.leader(func(c backend.Conn) backend.Conn { return adding{c.(backend.ConnWatcher), k} })
 	k.must(admission, k.want("A", 3, "r1"))
@@ -253,9 +253,9 @@ func TestAPausedRepairChangesNothingLater(t *testing.T) {
 	}
 }
 
-// TestWhatAppearsWhileItIsCreatedIsNotTakenOver checks that an object which another client created
+// TestConcurrentlyCreatedObjectIsNotTakenOver checks that an object which another client created
 // during its creation is not taken over if the strategy forbids it.
-func TestWhatAppearsWhileItIsCreatedIsNotTakenOver(t *testing.T) {
+func TestConcurrentlyCreatedObjectIsNotTakenOver(t *testing.T) {
 	k := newKit(t)
 	theirs := func() {
 		if err := k.member.Update(configMap("app", "a", "theirs")); err != nil {
@@ -306,9 +306,9 @@ func TestAnObjectThatCannotBeComparedIsHeldBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasAddedBeforeAnUpdateStaysDrift checks that an update does not make a field part of the
+// TestFieldsAddedBeforeAnUpdateStayDrift checks that an update does not make a field part of the
 // baseline that another client added before it.
-func TestWhatWasAddedBeforeAnUpdateStaysDrift(t *testing.T) {
+func TestFieldsAddedBeforeAnUpdateStayDrift(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 3, "r1")
 	obj, err := k.member.Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app", Name: "a"})

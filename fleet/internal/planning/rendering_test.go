@@ -54,7 +54,7 @@ func renderedFleet(t testing.TB, objects, clusters int) (*frozen, []placement.Cl
 
 // The digest of a cluster's content is the digest of the set of its rendered objects, and the set
 // can be rendered again from it, with its bodies.
-func TestVariantsAreTheSetsOfWhatIsRendered(t *testing.T) {
+func TestVariantDigestsMatchTheRenderedSets(t *testing.T) {
 	f, clusters := renderedFleet(t, 10, 5)
 	d := &Draft{Frozen: *f}
 	target := stages.Target{Revision: map[string]string{}}
@@ -90,7 +90,7 @@ func TestVariantsAreTheSetsOfWhatIsRendered(t *testing.T) {
 // The memory that a plan keeps from rendering does not grow with clusters times objects: ten times
 // the clusters, each with one object of its own, cost less than a quarter of a list of its objects
 // each.
-func TestRenderingKeepsWhatDiffers(t *testing.T) {
+func TestRenderingMemoryIndependentOfCommonObjects(t *testing.T) {
 	const objects = 200
 	kept := func(clusters int) int64 {
 		f, all := renderedFleet(t, objects, clusters)

@@ -173,7 +173,7 @@ func TestJournalPagesAreEncodedAsRecords(t *testing.T) {
 
 // The events of a journal are in order and complete, whatever the division into pages. Only full
 // pages are written, each once, and uncommitted pages do not affect other pages.
-func TestAJournalIsWhatWasCommittedOfIt(t *testing.T) {
+func TestJournalHasExactlyTheCommittedEvents(t *testing.T) {
 	s, rng := memory.NewStore(), rand.New(rand.NewPCG(1, 1))
 	var head Journal
 	var want []int64

@@ -388,7 +388,7 @@ func TestRecordsThatAreRefused(t *testing.T) {
 
 // The clusters in flight are stored once: a record omits them from its run, and a record that has
 // them in its run is refused.
-func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
+func TestRunRecordOmitsClustersInFlight(t *testing.T) {
 	rec := goldenRun()
 	want, plain := rec.Encode(), Encode(rec)
 	rec.Run.Form(runstate.Key{}).InFlight = []runstate.InFlight{{Pos: 1, Attempt: 1, Phase: stages.Applying, Started: 1}}

@@ -109,9 +109,9 @@ func waitingAgain(xs []runstate.Unsuccessful) (out []runstate.Retrying) {
 	return out
 }
 
-// TestNoRecordOfARunGrowsWithWhatGoesWrong lets half of 100,000 clusters fail, and then lets all of
+// TestRunRecordsStaySmallWithManyFailures lets half of 100,000 clusters fail, and then lets all of
 // those wait for a retry.
-func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
+func TestRunRecordsStaySmallWithManyFailures(t *testing.T) {
 	s := newSavedRun(t)
 	failed := everyOther(100_000)
 	run := step.Run{Name: "run", UID: "uid"}

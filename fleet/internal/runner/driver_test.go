@@ -15,7 +15,7 @@ import (
 
 // A driver acts only after a save: while saves fail, no worker starts. A save with an unknown
 // outcome that took effect is acted on without another save.
-func TestADriverActsOnWhatItHasSaved(t *testing.T) {
+func TestDriverSavesBeforeItActs(t *testing.T) {
 	for name, c := range map[string]struct {
 		fault faulty.Fault
 	}{

@@ -20,7 +20,7 @@ func rootKey(set snapshot.Set) string { return record.ContentPrefix("p") + set.D
 // A collection deletes unused records: contents of no snapshot, plan or binding, and pages
 // that the record does not name. Before it deletes anything it raises the generation, so that a
 // writer that has not committed yet stores its data again.
-func TestACollectionDeletesWhatNothingRefersTo(t *testing.T) {
+func TestCollectionDeletesUnreferencedRecords(t *testing.T) {
 	k := on(t, memory.NewStore())
 	kept, used, unused := k.content("snapshot"), k.content("plan"), k.content("nothing")
 	plan := k.planned(used.Digest)
@@ -116,7 +116,7 @@ func TestACollectionOfRunsThatWereBegun(t *testing.T) {
 
 // A collection deletes only the revisions that it has listed: a content that is stored again after
 // that stays.
-func TestACollectionKeepsWhatIsStoredAgain(t *testing.T) {
+func TestCollectionKeepsContentStoredAgain(t *testing.T) {
 	var k *kit
 	var set snapshot.Set
 	again := false

@@ -145,7 +145,7 @@ func spoil(text, value string, rnd *rand.Rand) string {
 	return text[:at] + value + text[at+len(old):]
 }
 
-func TestWhatIsReadIsBounded(t *testing.T) {
+func TestListsAreBounded(t *testing.T) {
 	t.Parallel()
 	for what, line := range map[string]string{
 		"MachineDeployments": `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"MachineDeployment","metadata":{"name":"d%d","namespace":"default","labels":{"topology.cluster.x-k8s.io/deployment-name":"p%[1]d"}},"spec":{"clusterName":"a"}}`,

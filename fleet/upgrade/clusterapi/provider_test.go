@@ -314,9 +314,9 @@ func TestAMachineIsBelievedBeforeTheCounts(t *testing.T) {
 	is(upgrade.Running, "v1.31.2", nameOf(machine)+" is not up to date")
 }
 
-// TestWhatAnotherClientWroteOverAChangeIsTheirs checks that a change which was begun is not begun
-// again after another client wrote over it.
-func TestWhatAnotherClientWroteOverAChangeIsTheirs(t *testing.T) {
+// TestChangeOverwrittenByAnotherClientIsNotRepeated checks that a change which was begun is not
+// begun again after another client wrote over it.
+func TestChangeOverwrittenByAnotherClientIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []bool{true, false} {
 		c := newCAPI(t, "v1beta2")

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-func TestWhatCanNeverBeIsRefusedWithAllReasons(t *testing.T) {
+func TestImpossibleUpgradesAreRefusedWithAllReasons(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
 	c.cluster("top", true, "md-0", "md-1")
@@ -149,9 +149,9 @@ func TestPoolsWaitForAHealthyControlPlane(t *testing.T) {
 	begin(t, p, "a", change(upgrade.Nodes, 1, "a-md-0"))
 }
 
-// TestWhatWasBegunInPartIsNotCalledRefused covers a refused write after an accepted write: the
+// TestPartlyBegunChangeIsNotARefusal covers a refused write after an accepted write: the
 // error must not be one of the kinds that say that nothing was begun.
-func TestWhatWasBegunInPartIsNotCalledRefused(t *testing.T) {
+func TestPartlyBegunChangeIsNotARefusal(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []error{backend.ErrPermanent, backend.ErrConflict, backend.ErrNotFound} {
 		c := newCAPI(t, "v1beta2")

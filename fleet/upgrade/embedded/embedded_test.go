@@ -138,7 +138,7 @@ func TestBeginAnswersAsItsDocumentationSays(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotAvailableAnswersNothing(t *testing.T) {
+func TestUnavailableProviderErrorsAreTransient(t *testing.T) {
 	for name, edit := range map[string]func(*embedded.State){
 		"the region":  func(w *embedded.State) { w.Regions["west"].Unavailable = true },
 		"the cluster": func(w *embedded.State) { w.Clusters["a"].Unavailable = true },

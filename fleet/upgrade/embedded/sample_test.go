@@ -7,9 +7,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// TestASampleIsBehindWhatItsRegionOffers checks that regions offer different images, all of them
+// TestSampleClustersAreOutdated checks that regions offer different images, all of them
 // newer than the image of a new cluster.
-func TestASampleIsBehindWhatItsRegionOffers(t *testing.T) {
+func TestSampleClustersAreOutdated(t *testing.T) {
 	var w embedded.State
 	newest := map[string]string{"eastus": "-202410.15.0", "westeurope": "-202409.30.0", "southeastasia": "-202409.30.0", "elsewhere": "-202409.09.0"}
 	for region := range newest {
