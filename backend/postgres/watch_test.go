@@ -59,7 +59,22 @@ func (o *observer) sees(key string, rev backend.Revision) bool {
 
 func (o *observer) await(t testing.TB, key string, rev backend.Revision) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("the change of %s to %q", key, rev), func() bool { return o.sees(key, rev) })
+	eventually(t, fmt.Sprintf("the change of %s to %q", key, rev), func() bool {
+		if o.sees(key, rev) {
+			return true
+		}
+		if err := o.error(); err != nil {
+			t.Fatalf("the watch ended before the change of %s to %q: %v", key, rev, err)
+		}
+		return false
+	})
+}
+
+// error returns the error with which the watch has ended, nil if it has not.
+func (o *observer) error() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.err
 }
 
 // when returns when the last change of a key arrived.
@@ -77,9 +92,7 @@ func (o *observer) ended(t testing.TB) error {
 	case <-time.After(30 * time.Second):
 		t.Fatal("the watch did not end")
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.err
+	return o.error()
 }
 
 // put creates or changes a key, whatever it was.
