@@ -15,9 +15,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// TestOverridesChangeWhatSomeClustersGet: a ClusterResourceOverride and a ResourceOverride change
+// TestOverridesApplyToSelectedClusters: a ClusterResourceOverride and a ResourceOverride change
 // objects for the clusters that they select, and a later override causes another rollout.
-func TestOverridesChangeWhatSomeClustersGet(t *testing.T) {
+func TestOverridesApplyToSelectedClusters(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.override("ClusterResourceOverride", "one", "clusterResourceSelectors", "NAME", "s1", "/metadata/labels", `{from: cluster}`)
@@ -270,9 +270,9 @@ func (s *scenario) failed(want string) error {
 	return nil
 }
 
-// TestFailuresSayWhatAndWhere: an object that a member refuses is in the status of run and
+// TestFailuresNameObjectAndMember: an object that a member refuses is in the status of run and
 // placement, with the member and the reason.
-func TestFailuresSayWhatAndWhere(t *testing.T) {
+func TestFailuresNameObjectAndMember(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string

@@ -50,10 +50,10 @@ func (s *scenario) reported(reason string, words ...string) {
 	})
 }
 
-// TestWhatWasTakenOverGoesWithItsPlacement: as in KubeFleet, objects that were already on a member
-// are deleted with the placement that took them over. A namespace that contains other objects
-// stays, and an Event reports that.
-func TestWhatWasTakenOverGoesWithItsPlacement(t *testing.T) {
+// TestAdoptedObjectsAreDeletedWithTheirPlacement: as in KubeFleet, objects that were already on a
+// member are deleted with the placement that took them over. A namespace that contains other
+// objects stays, and an Event reports that.
+func TestAdoptedObjectsAreDeletedWithTheirPlacement(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.lists(1)
 	s.lists(2)
@@ -81,9 +81,9 @@ func TestWhatWasTakenOverGoesWithItsPlacement(t *testing.T) {
 	}
 }
 
-// TestDeleteStrategyAbandonLeavesWhatWasPlaced: everything stays without a trace of the placement,
+// TestDeleteStrategyAbandonKeepsPlacedObjects: everything stays without a trace of the placement,
 // even if Abandon was set right before the placement was deleted.
-func TestDeleteStrategyAbandonLeavesWhatWasPlaced(t *testing.T) {
+func TestDeleteStrategyAbandonKeepsPlacedObjects(t *testing.T) {
 	for name, more := range map[string]string{"from the beginning": ", deleteStrategy: {propagationPolicy: Abandon}", "at the end": ""} {
 		t.Run(name, func(t *testing.T) {
 			s := newScenario(t, openVouched, 1)
@@ -104,10 +104,10 @@ func TestDeleteStrategyAbandonLeavesWhatWasPlaced(t *testing.T) {
 	}
 }
 
-// TestDeleteStrategyDeleteCreatedLeavesWhatWasFound: objects that were already on the member stay
+// TestDeleteStrategyDeleteCreatedKeepsAdoptedObjects: objects that were already on the member stay
 // with their current content, and an Event names them. Objects that the placement created are
 // deleted.
-func TestDeleteStrategyDeleteCreatedLeavesWhatWasFound(t *testing.T) {
+func TestDeleteStrategyDeleteCreatedKeepsAdoptedObjects(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.found(1, foundNamespace, foundConfig)
 	s.put("v1")
@@ -122,9 +122,9 @@ func TestDeleteStrategyDeleteCreatedLeavesWhatWasFound(t *testing.T) {
 	s.reported("Released", "cluster NAME-1", "NAME/config", "Namespace.v1 NAME", "only what it created")
 }
 
-// TestWhatWasTakenOverGoesWithItsCluster: objects that were taken over on a member are deleted when
-// the placement no longer picks the member.
-func TestWhatWasTakenOverGoesWithItsCluster(t *testing.T) {
+// TestAdoptedObjectsAreDeletedWithTheirCluster: objects that were taken over on a member are
+// deleted when the placement no longer picks the member.
+func TestAdoptedObjectsAreDeletedWithTheirCluster(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.lists(2)
 	s.found(2, foundNamespace, foundConfig)

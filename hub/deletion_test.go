@@ -134,10 +134,10 @@ func TestDeleteOfAPlacementWaitsForATerminatingNamespace(t *testing.T) {
 	}
 }
 
-// TestT17WhatIsMadeAgainUnderItsNameIsAnother is threat T17: objects that are removed without their
+// TestT17RecreatedObjectsAreNew is threat T17: objects that are removed without their
 // finalizers and created again are new. The new run is carried out, and the new placement does not
 // keep the objects of the old one.
-func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
+func TestT17RecreatedObjectsAreNew(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
 	s.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: only-old, namespace: NAME}, data: {key: old}}`)
@@ -345,11 +345,11 @@ func TestDeleteAndApplyOfACopyMakesAnotherRun(t *testing.T) {
 	}
 }
 
-// TestT17WhatIsMadeAgainWhileNoHubServesIsAnother is threat T17 at its worst: objects are removed
+// TestT17ObjectsRecreatedWithoutAHubAreNew is threat T17 at its worst: objects are removed
 // without their finalizers and created again while no hub serves. The next run needs its own
 // approval, although the last run was approved. The next placement does not keep the objects of the
 // last one.
-func TestT17WhatIsMadeAgainWhileNoHubServesIsAnother(t *testing.T) {
+func TestT17ObjectsRecreatedWithoutAHubAreNew(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
 	w.mayWarn("went without its finalizer")

@@ -62,9 +62,9 @@ spec:
 	}
 }
 
-// TestWhatHasAnOwnerIsNotTakenOver: an object that has an owner on the member is held back unless
+// TestOwnedObjectIsNotTakenOver: an object that has an owner on the member is held back unless
 // co-ownership is allowed; the other objects are applied.
-func TestWhatHasAnOwnerIsNotTakenOver(t *testing.T) {
+func TestOwnedObjectIsNotTakenOver(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.found(1, foundNamespace, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME,
   ownerReferences: [{apiVersion: example.com/v1, kind: Tenant, name: t, uid: u}]}, data: {key: found}}`)

@@ -21,7 +21,7 @@ import (
 
 // A member that cannot be reached, each time for another reason, is retried after a while, and not
 // as soon as the hub has written the reason. The metrics report that the hub leads.
-func TestAMemberIsNotAskedAgainBecauseOfWhatItSaid(t *testing.T) {
+func TestUnreachableMemberIsRetriedWithBackoff(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 0)
 	w.create(memberOf(w.name+"-m", nil))

@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestWhatMembersReportDecides plays a placement that selects members with many nodes, the largest
-// first. A small member and a member with a taint are left out; the second is picked with a
-// toleration. The next run releases a member that is leaving. Each time the policy snapshot
+// TestMemberPropertiesDecideTheSelection plays a placement that selects members with many nodes,
+// the largest first. A small member and a member with a taint are left out; the second is picked
+// with a toleration. The next run releases a member that is leaving. Each time the policy snapshot
 // explains the decision.
-func TestWhatMembersReportDecides(t *testing.T) {
+func TestMemberPropertiesDecideTheSelection(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 4)
 	small, middle, large, tainted := w.members[0], w.members[1], w.members[2], w.members[3]

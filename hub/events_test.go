@@ -23,9 +23,9 @@ import (
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
-// TestWhatHappensIsSeenInEventsAndMetrics: a run leaves Kubernetes Events, and the hub reports its
+// TestRunLeavesEventsAndMetrics: a run leaves Kubernetes Events, and the hub reports its
 // health and its metrics.
-func TestWhatHappensIsSeenInEventsAndMetrics(t *testing.T) {
+func TestRunLeavesEventsAndMetrics(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
 	s.place("type: External")
@@ -109,10 +109,10 @@ func TestAClusterThatTakesTooLongIsReportedAsStuck(t *testing.T) {
 	})
 }
 
-// TestLeastPrivilegeIsWhatTheManifestsSay: the hub of the stories has the rights of
+// TestHubRBACIsLeastPrivilege: the hub of the stories has the rights of
 // manifests.HubRBAC. Everything works with read rights for the selected objects only, including
 // approvals by policy. If one right is missing, the status reports that.
-func TestLeastPrivilegeIsWhatTheManifestsSay(t *testing.T) {
+func TestHubRBACIsLeastPrivilege(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
 	w.mayWarn("the namespace of the hub can neither be read nor made")
@@ -275,9 +275,9 @@ func (w *hubEnv) told(selector string) (n int) {
 	return n
 }
 
-// TestWhatIsLeftOutIsReportedOnce: a hub that starts after another one does not report again which
+// TestOmissionsAreReportedOnce: a hub that starts after another one does not report again which
 // objects a placement leaves out.
-func TestWhatIsLeftOutIsReportedOnce(t *testing.T) {
+func TestOmissionsAreReportedOnce(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)

@@ -60,9 +60,9 @@ func TestInitOfARollingPlacementIsRefused(t *testing.T) {
 	s.comes("csur/NAME-a", "Initialized", "False", "parent placement does not have an external rollout strategy, current strategy: RollingUpdate")
 }
 
-// TestInitWaitsForWhatIsOnItsWay: a run that is created together with its placement, before there
-// is a snapshot or a cluster, is planned as soon as these exist.
-func TestInitWaitsForWhatIsOnItsWay(t *testing.T) {
+// TestInitWaitsForSnapshotAndClusters: a run that is created together with its placement, before
+// there is a snapshot or a cluster, is planned as soon as these exist.
+func TestInitWaitsForSnapshotAndClusters(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
 	s.place("type: External")

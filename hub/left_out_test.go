@@ -101,7 +101,7 @@ metadata: {name: old, namespace: $NAME}
 subsets: [{addresses: [{ip: 192.0.2.43}], ports: [{name: pg, port: 5432}]}]
 `
 
-func TestWhatTheHubMadeStaysOnTheHub(t *testing.T) {
+func TestObjectsMadeByHubControllersAreNotPlaced(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"client", "server"} {
 		t.Run(way, func(t *testing.T) {

@@ -173,10 +173,10 @@ func TestOverridesHaveNoIndex(t *testing.T) {
 	s.snapshots("0", "1")
 }
 
-// TestOverridesThatBreakWhatIsPlaced: an update with overrides that cannot be carried out begins
+// TestBrokenOverridesAffectFewClusters: an update with overrides that cannot be carried out begins
 // with as many clusters as are updated at a time. They report the reason, and nothing changes on
 // any member. Without these overrides everything is as before.
-func TestOverridesThatBreakWhatIsPlaced(t *testing.T) {
+func TestBrokenOverridesAffectFewClusters(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 50%, unavailablePeriodSeconds: 1}")

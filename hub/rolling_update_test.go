@@ -82,10 +82,11 @@ func TestRollingANewerChangeTakesOver(t *testing.T) {
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 }
 
-// TestRollingCountsWhatTheReplacedUpdateLeft: a cluster that an update changed and that did not
-// become available counts against maxUnavailable of the update that replaces it, and gets the new
-// objects first, wherever its name stands. Another cluster is changed once that one is available.
-func TestRollingCountsWhatTheReplacedUpdateLeft(t *testing.T) {
+// TestRollingCountsUnavailableClustersOfTheReplacedUpdate: a cluster that an update changed and
+// that did not become available counts against maxUnavailable of the update that replaces it, and
+// gets the new objects first, wherever its name stands. Another cluster is changed once that one is
+// available.
+func TestRollingCountsUnavailableClustersOfTheReplacedUpdate(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.apply(deployment)
@@ -181,9 +182,9 @@ func TestRollingAnUpdateThatWasEndedForAnotherIsMadeAgain(t *testing.T) {
 	s.stays("no third run", 1500*time.Millisecond, runs(2))
 }
 
-// TestRollingWaitsTheUnavailablePeriod: nothing shows whether an Ingress works. A member is therefore
-// available unavailablePeriodSeconds after the hub applied the Ingress. The status says so no
-// earlier, and the next member is updated no earlier.
+// TestRollingWaitsTheUnavailablePeriod: nothing shows whether an Ingress works. A member is
+// therefore available unavailablePeriodSeconds after the hub applied the Ingress. The status says
+// so no earlier, and the next member is updated no earlier.
 func TestRollingWaitsTheUnavailablePeriod(t *testing.T) {
 	const period = 3 * time.Second
 	s := newScenario(t, openVouched, 2)

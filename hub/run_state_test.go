@@ -106,9 +106,9 @@ func (s *scenario) elapsed(what string) (time.Time, error) {
 	return time.Parse(time.RFC3339, at)
 }
 
-// TestStateStopLetsWhatIsInFlightFinishAndStartsNothing: the cluster in flight finishes, and until
+// TestStateStopFinishesClustersInFlight: the cluster in flight finishes, and until
 // then the run shows that it is stopping.
-func TestStateStopLetsWhatIsInFlightFinishAndStartsNothing(t *testing.T) {
+func TestStateStopFinishesClustersInFlight(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.apply(deployment)
 	s.place("type: External")

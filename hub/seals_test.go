@@ -16,7 +16,7 @@ import (
 
 // The seal of a request proves its run, its gate and the policies at its creation. A copy proves
 // nothing if its name, its namespace, its run or any other sealed content differs.
-func TestTheSealOfARequestProvesWhatItWasMadeFor(t *testing.T) {
+func TestSealOfARequestCoversItsContent(t *testing.T) {
 	s, _ := lonely(t)
 	for name, c := range map[string]struct {
 		change func(u *unstructured.Unstructured)

@@ -56,9 +56,9 @@ func TestSnapshotsUnderExternalAreTakenByRuns(t *testing.T) {
 	s.snapshots("0", "1", "2")
 }
 
-// TestStatusUnderExternalIsAboutWhatWasRolledOut: a change on the hub since the last run is no
+// TestStatusUnderExternalComparesWithTheLastRun: a change on the hub since the last run is no
 // difference of a member. A member that already has such a change differs.
-func TestStatusUnderExternalIsAboutWhatWasRolledOut(t *testing.T) {
+func TestStatusUnderExternalComparesWithTheLastRun(t *testing.T) {
 	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v1")
 	s.place("type: External, applyStrategy: {whenToApply: IfNotDrifted}")

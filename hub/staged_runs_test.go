@@ -25,9 +25,9 @@ func (s *staged) begins(clusters ...standing) {
 	s.stands("a placement without a run", "", false, clusters...)
 }
 
-// TestStagedRunsBringWhatWasSelected: two runs without an index each take the objects that are
+// TestStagedRunsPlaceTheSelectedObjects: two runs without an index each take the objects that are
 // selected when they begin, and a run of the first index brings these objects back.
-func TestStagedRunsBringWhatWasSelected(t *testing.T) {
+func TestStagedRunsPlaceTheSelectedObjects(t *testing.T) {
 	eachScope(t, func(s *staged) {
 		s.declare("", "type: External")
 		s.plan(canaryThenProd)

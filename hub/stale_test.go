@@ -110,8 +110,8 @@ func (s *stale) again(short, name string, obj *unstructured.Unstructured) {
 	s.create(obj)
 }
 
-// begun returns a stale hub that has begun the run with the environment's name, and the run with its
-// finalizer before the hub recorded that in its metadata.
+// begun returns a stale hub that has begun the run with the environment's name, and the run with
+// its finalizer before the hub recorded that in its metadata.
 func begun(t *testing.T) (*stale, *unstructured.Unstructured) {
 	s := newStale(t)
 	s.place("v1")
@@ -235,7 +235,7 @@ spec:
 
 // An object with the name of a placement that a host declared to the engine does not replace that
 // placement.
-func TestAnObjectDoesNotTakeWhatTheHostDeclared(t *testing.T) {
+func TestObjectDoesNotReplaceAHostsPlacement(t *testing.T) {
 	s, _ := begun(t)
 	p, err := s.engine.Placement(s.name).Get(t.Context())
 	if err != nil {
@@ -292,7 +292,7 @@ spec:
 
 // An override that cannot be read holds back only the placements that it may concern: none in
 // another namespace, and none that selects nothing there.
-func TestAnUnreadableOverrideKeepsBackOnlyWhatItMayConcern(t *testing.T) {
+func TestUnreadableOverrideBlocksOnlyItsPlacements(t *testing.T) {
 	s := newStale(t)
 	s.place("v1")
 	see := func(namespace, placement string) {
@@ -367,7 +367,7 @@ func TestARunWithoutItsObjectEnds(t *testing.T) {
 
 // The author in an object that is older than the admission policies proves nothing, because any
 // client can have written it.
-func TestNobodyVouchesForWhatIsOlderThanThePolicies(t *testing.T) {
+func TestAuthorsOlderThanThePoliciesAreUnproven(t *testing.T) {
 	s := newStale(t)
 	s.create(s.runOf(s.name, ""))
 	run := s.seen("csur", s.name)

@@ -48,7 +48,7 @@ func (s *scenario) object(member int, list, kind string) (map[string]any, error)
 // An object that was on a member before is not taken over, as whenToTakeOver requires. The status
 // names it with KubeFleet's reason, its generation on the member, and its differences, even while
 // the run that should update it continues.
-func TestWhatDiffersIsNotTakenOver(t *testing.T) {
+func TestDifferingObjectIsNotTakenOver(t *testing.T) {
 	t.Parallel()
 	for when, reason := range map[string]string{"IfNoDiff": "FailedToTakeOver", "Never": "NotTakenOver"} {
 		for _, strategy := range []string{"External", "RollingUpdate"} {

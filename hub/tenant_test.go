@@ -69,10 +69,10 @@ func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
 	}
 }
 
-// TestAnAdministratorsPlacementBringsWhatItsEnvelopesHave: the rights of the placement's author
+// TestClusterPlacementMayPlaceAnyEnvelopeContent: the rights of the placement's author
 // count. So a ClusterResourcePlacement brings quotas and roles that a placement of the namespace
 // may not bring.
-func TestAnAdministratorsPlacementBringsWhatItsEnvelopesHave(t *testing.T) {
+func TestClusterPlacementMayPlaceAnyEnvelopeContent(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
 	m := w.members[0]

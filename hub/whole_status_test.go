@@ -287,9 +287,9 @@ Scheduled=True/SchedulingPolicyFulfilled
 selected v1 Namespace NAME`)
 }
 
-// TestStatusOfWhatKubeFleetDoesNotTrack: a cluster with an object of a kind that KubeFleet cannot
+// TestStatusOfUntrackableKinds: a cluster with an object of a kind that KubeFleet cannot
 // judge is available with KubeFleet's reason for that.
-func TestStatusOfWhatKubeFleetDoesNotTrack(t *testing.T) {
+func TestStatusOfUntrackableKinds(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.apply(`{apiVersion: batch/v1, kind: CronJob, metadata: {name: cron, namespace: NAME}, spec: {schedule: "0 0 1 1 *",
   jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}}}}`)

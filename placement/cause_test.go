@@ -10,7 +10,7 @@ import (
 
 // If several rules change an object, Cause names the rule of the final state, even if a rule in
 // between undid the change.
-func TestCauseNamesTheRuleThatMadeAnObjectWhatItIs(t *testing.T) {
+func TestCauseNamesTheDecisiveRule(t *testing.T) {
 	set := func(value string) placement.Rule {
 		return placement.Rule{ClusterSelector: &placement.ClusterSelector{}, Patches: []placement.Patch{{Op: placement.OpAdd, Path: "/data/key", Value: []byte(`"` + value + `"`)}}}
 	}

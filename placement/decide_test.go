@@ -230,7 +230,7 @@ func placed(t *testing.T, p placement.Policy, names string) placement.Previous {
 	return prev
 }
 
-func TestDecideKeepsWhatIsPlaced(t *testing.T) {
+func TestDecideKeepsPlacedClusters(t *testing.T) {
 	x := placement.Term{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"env": "x"}}}
 	p := preferring(requiring(pickN(2), x), placement.Preference{Weight: 9, Sorter: &placement.PropertySorter{Name: "cpu", Order: placement.Descending}})
 	clusters := members("a env=x cpu:1, b env=y, c env=x cpu:9 k!v sick, d env=x cpu:9 leaving, e env=x cpu:9")

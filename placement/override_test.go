@@ -343,7 +343,7 @@ func FuzzRender(f *testing.F) {
 }
 
 // Selects reports exactly the objects that Render changes.
-func TestSelectsWhatIsRendered(t *testing.T) {
+func TestSelectsAgreesWithRender(t *testing.T) {
 	deployment := object("Deployment", "shop", "web")
 	deployment.SetAPIVersion("apps/v1")
 	objs := []*unstructured.Unstructured{object("Namespace", "", "shop"), object("ConfigMap", "shop", "shop"), object("ConfigMap", "bank", "web"), deployment}

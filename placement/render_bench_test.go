@@ -113,7 +113,7 @@ func BenchmarkRender(b *testing.B) {
 // The memory of rendering grows with the number of distinct objects, not with clusters and
 // objects: ten times the clusters of the same regions add one object each, the object with their
 // name.
-func TestRenderKeepsWhatDiffers(t *testing.T) {
+func TestRenderMemoryGrowsWithDistinctObjects(t *testing.T) {
 	distinct := func(clusters int) (objects int, bytes int64) {
 		objs := deployments(100)
 		before := heap()

@@ -131,7 +131,7 @@ func TestRestrictionsNameTheOperation(t *testing.T) {
 
 // A restriction without paths holds for objects that are selected by their
 // Namespace too, and those with paths let an object be left out.
-func TestRestrictionsOfWhatANamespaceBrings(t *testing.T) {
+func TestRestrictionsOnObjectsOfASelectedNamespace(t *testing.T) {
 	objs := []*unstructured.Unstructured{object("Namespace", "", "test-namespace"), rbac()}
 	everyRole := placement.Restriction{Group: "rbac.authorization.k8s.io", Kind: "Role"}
 	wide := onNamespace("wide", rule(patch("add", "/metadata/labels", `{}`)))

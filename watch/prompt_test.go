@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/watch"
 )
 
-func TestAnswerPassesOnWhatAPersonDecides(t *testing.T) {
+func TestAnswerPassesTheDecisionOn(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
 	for name, c := range map[string]struct {

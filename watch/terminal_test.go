@@ -365,7 +365,7 @@ func TestASignalLeavesTheTerminalUsable(t *testing.T) {
 	usable(t, term)
 }
 
-func TestAnApprovalShowsWhatIsApproved(t *testing.T) {
+func TestApprovalPromptNamesRunStageAndPlan(t *testing.T) {
 	t.Parallel()
 	f, cmd := newFilm(t, 65*time.Minute+30*time.Second) // before stage prod
 	term := watchtest.Start(t, cmd, 80, 24)

@@ -57,7 +57,7 @@ func TestWithoutATerminalAVerbNeedsYes(t *testing.T) {
 }
 
 // A verb that cannot succeed says so before it asks, and names what it would do.
-func TestAVerbSaysWhatItWillDo(t *testing.T) {
+func TestVerbsPreviewTheirEffect(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitUsage, "rollback shop-2", "run/shop-2 will be rolled back on 1 cluster")
 	v.shows(cli.ExitUsage, "abort shop-2", "run/shop-2 is Running, 1 of 3 clusters done; it will end for good")

@@ -161,9 +161,9 @@ func TestADatabaseThatIsNamedWrongly(t *testing.T) {
 	}
 }
 
-// TestFlagsThatNameWhatIsNotUsed are refused: a demo whose runs are elsewhere than --store says
+// Flags that a verb does not use are refused: a demo whose runs are elsewhere than --store says
 // would seem to be lost.
-func TestFlagsThatNameWhatIsNotUsed(t *testing.T) {
+func TestUnusedFlagsAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	v := newEnv(t)
 	for want, args := range map[string][]string{
@@ -203,9 +203,9 @@ func TestVerbsOfClustersWithoutThem(t *testing.T) {
 	}
 }
 
-// TestAnEngineSaysWhatIsWrongWithItsDatabase: serve reports problems of the database on its
+// TestServeReportsDatabaseErrors: serve reports problems of the database on its
 // standard error.
-func TestAnEngineSaysWhatIsWrongWithItsDatabase(t *testing.T) {
+func TestServeReportsDatabaseErrors(t *testing.T) {
 	server, err := pgenv.Start(pgenv.Options{})
 	if err != nil {
 		t.Fatal(err)

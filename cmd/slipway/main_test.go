@@ -150,7 +150,7 @@ func (v *env) shows(code int, args string, want ...string) string {
 	return out
 }
 
-func TestGetShowsWhatTheStoreHas(t *testing.T) {
+func TestGetListsTheObjectsOfTheStore(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "get placements", "NAME", "shop", "2")
 	v.shows(cli.ExitDone, "get runs", "shop-1", "Completed", "3/3", "shop-2", "1/3")
@@ -185,7 +185,7 @@ func TestGetShowsWhatTheStoreHas(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotThereFails(t *testing.T) {
+func TestMissingObjectsFail(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitFailed, "get run shop-1 other", "run other", "not found")
 	v.shows(cli.ExitFailed, "get snapshots none", "snapshot none")
@@ -482,7 +482,7 @@ func TestTheVerbs(t *testing.T) {
 	}
 }
 
-func TestExplainSaysWhatARunAndAClusterWaitFor(t *testing.T) {
+func TestExplainNamesWaitsOfRunsAndClusters(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "explain shop-2", "WAITS FOR", "shop-2-after-canary")
 	v.shows(cli.ExitDone, "explain shop-2 eu-2", "cluster/eu-2: ", "stage rest", "canary")

@@ -80,7 +80,7 @@ func until(t *testing.T, lines *bufio.Scanner, word string) string {
 }
 
 // The case to try: the first terminal follows a run, and the second one approves.
-func TestASecondTerminalApprovesWhatTheFirstFollows(t *testing.T) {
+func TestSecondTerminalApprovesAFollowedRun(t *testing.T) {
 	v := newEnv(t)
 	_, end := v.serve()
 	followed, _ := v.start("--store", v.file, "history", "run/shop-2", "--follow")
@@ -129,7 +129,7 @@ func TestAHostIsReachedThroughTheFileOfItsStore(t *testing.T) {
 	})
 }
 
-func TestWhatIsLeftOfAKilledProgramIsIgnored(t *testing.T) {
+func TestStaleServeFileIsIgnored(t *testing.T) {
 	v := newEnv(t)
 	dir := t.TempDir()
 	v.must(os.Chmod(dir, 0o700))
@@ -377,7 +377,7 @@ func TestOnAFileThatNoProgramHoldsNothingIsFollowed(t *testing.T) {
 	v.shows(cli.ExitFailed, "history run/shop-2 --follow", "ApprovalRequested", "no engine runs on the store")
 }
 
-func TestWhatIsFollowedIsALineForEachEvent(t *testing.T) {
+func TestFollowPrintsOneLinePerEvent(t *testing.T) {
 	v := newEnv(t)
 	v.serve()
 	lines, _ := v.start("--store", v.file, "history", "run/shop-1", "--follow", "-o", "json")

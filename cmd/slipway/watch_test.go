@@ -62,7 +62,7 @@ func TestWatchDrawsARunThatAnotherTerminalApproves(t *testing.T) {
 	}
 }
 
-func TestWatchApprovesWhatItShows(t *testing.T) {
+func TestWatchAnswersTheShownApproval(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
 	v := newEnv(t)
 	v.serve()

@@ -143,7 +143,7 @@ func TestPoliciesAreInForceUntilOneIsChanged(t *testing.T) {
 }
 
 // A policy that cannot be read may have any content, so it does not count as never installed.
-func TestWhatIsThereOfThePolicies(t *testing.T) {
+func TestExtentOfThePolicies(t *testing.T) {
 	at := metav1.Unix(1000, 0)
 	have := func(generation int64) metav1.Object {
 		return &metav1.ObjectMeta{UID: "u", Generation: generation, CreationTimestamp: at}

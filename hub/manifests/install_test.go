@@ -40,7 +40,7 @@ func wantOutcomes(t *testing.T, changes []manifests.Change, want manifests.Outco
 }
 
 // An earlier installation, made by hand, is upgraded.
-func TestAnUpgradeChangesWhatDiffers(t *testing.T) {
+func TestUpgradeChangesOnlyDifferences(t *testing.T) {
 	s := olderServer(t)
 	crds := clientFor(t, s.Config()).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	const name = "memberclusters.cluster.kubernetes-fleet.io"
@@ -153,7 +153,7 @@ func TestARunOfAnOlderServerHasNoOtherCreator(t *testing.T) {
 	}
 }
 
-func TestInstallSaysWhatItMayNotDo(t *testing.T) {
+func TestInstallReportsMissingRights(t *testing.T) {
 	s := installedServer(t)
 	err := manifests.Install(t.Context(), s.ConfigFor("nobody"), manifests.Options{})
 	want := `manifests: install: CustomResourceDefinition clusterstagedupdateruns.placement.kubernetes-fleet.io: `

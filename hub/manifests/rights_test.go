@@ -107,10 +107,10 @@ func reportsBack(resource string) bool {
 	}, resource)
 }
 
-// TestTheRulesForNamespacesAreWhatEditMayCreate checks every kind of Kubernetes on a server: the
+// TestNamespaceRulesMatchTheEditRole checks every kind of Kubernetes on a server: the
 // default rules exclude exactly the kinds that the built-in role edit may not create in a
 // namespace.
-func TestTheRulesForNamespacesAreWhatEditMayCreate(t *testing.T) {
+func TestNamespaceRulesMatchTheEditRole(t *testing.T) {
 	s := aggregatingServer(t)
 	bindIn(t, s, "web", "edit", "ed")
 	await(t, "edit to be put together", func() bool { return allowed(t, s, "ed", "create", "", "configmaps", "web") })

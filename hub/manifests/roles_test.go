@@ -210,7 +210,7 @@ func wantOfHub(t *testing.T, u *unstructured.Unstructured, namespace, subject st
 	}
 }
 
-func TestAHubReadsWhatItIsToldTo(t *testing.T) {
+func TestHubRBACLimitsReadsToTheSources(t *testing.T) {
 	all, err := manifests.HubRBAC(manifests.HubOptions{Sources: []rbacv1.PolicyRule{
 		{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list", "watch"}},
 	}})

@@ -115,7 +115,7 @@ func placementResource(version, resource string) schema.GroupVersionResource {
 }
 
 // A server before 1.36 has all validating policies and none of the mutating ones.
-func TestWhatAnOlderServerHasOfThePolicies(t *testing.T) {
+func TestPoliciesOnAnOlderServer(t *testing.T) {
 	got, err := manifests.Inspect(t.Context(), kubernetes.NewForConfigOrDie(olderServer(t).Config()))
 	if err != nil || got.Validating != manifests.Complete || got.Mutating != manifests.None || got.Identity() || got.Version == "" {
 		t.Errorf("%+v, %v", got, err)

@@ -21,9 +21,9 @@ import (
 
 // Uninstall deletes the objects that Install has created, and no others; a preview deletes nothing.
 // While a placement exists, or the ledger of one, it deletes nothing, and forced it deletes the
-// placement, although no hub removes its finalizer. It tells its caller first what it will delete, and
-// an error of the caller ends it. A lease that no hub renews does not keep it from deleting.
-func TestUninstallDeletesWhatInstallHasCreated(t *testing.T) {
+// placement, although no hub removes its finalizer. It tells its caller first what it will delete,
+// and an error of the caller ends it. A lease that no hub renews does not keep it from deleting.
+func TestUninstallDeletesTheObjectsOfInstall(t *testing.T) {
 	t.Parallel()
 	s, err := clusters.Env(t).StartServer(context.WithoutCancel(t.Context()), "uninstall", kubeenv.ServerOptions{})
 	if err != nil {

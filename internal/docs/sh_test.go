@@ -79,7 +79,7 @@ const (
 	howTos     = "it needs a hub: TestTheHowTosOnAHub of the command runs the page on API servers"
 	examples   = "the tests of the example run it"
 	kinds      = "it needs Docker: the test of the page uses API servers instead, and the page says so"
-	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
+	people     = "two people at two terminals: TestSecondTerminalApprovesAFollowedRun of the command does that"
 )
 
 // trimmed makes builds independent of the directory, so that all copies of the repository share

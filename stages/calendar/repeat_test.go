@@ -162,7 +162,7 @@ func TestTheWorstRulesAreAnsweredWithinAFewThousandStarts(t *testing.T) {
 
 // A freeze ends when a window begins, before the windows of another freeze begin: the first
 // freeze proves nothing about the time after its end.
-func TestWhatEndsWhereItIsAskedForIsNotLeaptOver(t *testing.T) {
+func TestFreezeThatOpensBeforeTheNextFreeze(t *testing.T) {
 	later := window("FREQ=MINUTELY;INTERVAL=7;BYMONTH=9,6", 10*time.Minute)
 	r := calendar.Rules{TimeZone: "Australia/Lord_Howe", Run: calendar.Level{Freezes: []calendar.Freeze{
 		{RRule: later.RRule, Start: "2027-02-01T00:03", Duration: later.Duration}, {From: "2026-06-01T12:00", Until: "2026-10-30T00:00"},

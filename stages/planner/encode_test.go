@@ -186,7 +186,7 @@ func TestDecodePlanRefusesNewerFormats(t *testing.T) {
 
 // A client that can write a plan can also write its digest. So a plan with the right digest is
 // refused, too, if Plan cannot have made it.
-func TestDecodePlanChecksWhatTheDigestCovers(t *testing.T) {
+func TestDecodePlanRefusesImpossiblePlansWithAValidDigest(t *testing.T) {
 	changes := map[string]func(*stages.Plan){
 		"strategy":          func(p *stages.Plan) { p.Strategy.Attempts = -7 },
 		"placement":         func(p *stages.Plan) { p.Placement = "No" },

@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// TestWithExcludeAStageTakesWhatItsGroupsSelect: two stages select all clusters, and each cluster
+// TestExcludePutsClustersIntoTheStageOfTheirGroup: two stages select all clusters, and each cluster
 // is in the stage that has its group; without Exclude that is an error.
-func TestWithExcludeAStageTakesWhatItsGroupsSelect(t *testing.T) {
+func TestExcludePutsClustersIntoTheStageOfTheirGroup(t *testing.T) {
 	group := func(name string) []stages.Group {
 		return []stages.Group{{Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"group": name}}}}
 	}

@@ -33,7 +33,7 @@ func newer() stages.Strategy {
 	}
 }
 
-func TestStrategyValidateRefusesWhatGroupsCannotHave(t *testing.T) {
+func TestStrategyValidateOfGroups(t *testing.T) {
 	group := func(g stages.Group) func(*stages.Strategy) {
 		return change(func(st *stages.Stage) { g.Name = "g"; st.Groups = []stages.Group{g} })
 	}

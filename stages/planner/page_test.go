@@ -29,7 +29,7 @@ func odd(t *testing.T) *stages.Plan {
 }
 
 // Pages equal the output of encoding/json, and decode to the same rows.
-func TestPlanPagesAreWhatJSONWrites(t *testing.T) {
+func TestPlanPagesEqualEncodingJSON(t *testing.T) {
 	s, target, clusters := large(3217)
 	for name, p := range map[string]*stages.Plan{
 		"large": mustPlan(t, s, target, clusters), "rich": samples(t)["plan-rich"], "odd": odd(t),

@@ -28,7 +28,7 @@ func sizesOf(p *stages.Plan) (out []int) {
 
 // A share is taken from the remaining clusters, rounded down but at least 1. A number is not
 // adjusted.
-func TestSharesOfWhatIsLeft(t *testing.T) {
+func TestPercentagesOfTheRemainingClusters(t *testing.T) {
 	for _, c := range []struct {
 		clusters int
 		shares   []*intstr.IntOrString

@@ -201,7 +201,7 @@ func TestAnAttemptContinuesFromWhenItBegan(t *testing.T) {
 
 // A stopped run waits for an order, an ended run does not change, and a run of another plan is
 // refused.
-func TestWhatDoesNotGoOnByItself(t *testing.T) {
+func TestResumeOfStoppedAndEndedRuns(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(3))
 	w := simulate.Environment{Default: simulate.Member{Take: minute}, Orders: []simulate.Order{order(90*second, stages.Stop)}, Until: 10 * minute}
 	_, stopped := play(t, p, w)

@@ -271,7 +271,7 @@ func TestARunThatNothingCanMoveEndsThen(t *testing.T) {
 	}
 }
 
-func TestUntilEndsARunAndWhatHappensThenStillHappens(t *testing.T) {
+func TestUntilIncludesEventsAtItsTime(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(3))
 	for until, completed := range map[time.Duration]int{19 * second: 1, 20 * second: 2, 25 * second: 2} {
 		got, end := play(t, p, simulate.Environment{Default: tenSeconds, Until: until})

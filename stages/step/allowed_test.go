@@ -247,7 +247,7 @@ func TestASupersedeOfARunThatHasEndedChangesNothing(t *testing.T) {
 }
 
 // In the other profiles a command that asks for the current state has no effect.
-func TestOnlyClusterUpdateRefusesWhatIsSoAlready(t *testing.T) {
+func TestOnlyClusterUpdateRefusesCommandsWithoutEffect(t *testing.T) {
 	for _, profile := range []stages.Profile{stages.Staged, stages.Workflow} {
 		w := azureEnv(t)
 		w.strategy.Profile = profile

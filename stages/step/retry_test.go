@@ -19,7 +19,7 @@ func TestRetryOfSkippedClustersNeedsABudget(t *testing.T) {
 }
 
 // A cluster that has failed and then left is not retried, and its failure no longer counts.
-func TestRetryPassesOverWhatHasLeft(t *testing.T) {
+func TestRetrySkipsRemovedClusters(t *testing.T) {
 	w := fourClusters("maxFailures: 0, maxConcurrency: 2", "profile: ClusterUpdate")
 	w.say("observe m1 failed", "gone m1", "observe m2 failed")
 	if got := w.say("retry by=ann"); !strings.Contains(got, `ClusterSkipped all m1 "Removed:`) || !strings.HasSuffix(got, "Running: apply m2#2 apply m3#1\n") {
@@ -45,7 +45,7 @@ func TestRetriedClustersWaitForTheirWindows(t *testing.T) {
 
 // A report that there is nothing to do has no effect on a cluster that may have been changed, or
 // that could not be reached.
-func TestWhatWasSentIsNotSkipped(t *testing.T) {
+func TestChangedClustersAreNotSkipped(t *testing.T) {
 	w := fourClusters("maxConcurrency: 1", "minHealthy: 1m")
 	w.says(t, "Running: observe m1#1 wake 1m0s", "observe m1 healthy")
 	w.says(t, "Running: observe m1#1 wake 1m0s", "observe m1 pointless")

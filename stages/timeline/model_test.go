@@ -63,7 +63,7 @@ func same(t *testing.T, what string, want, got []string) {
 
 // A lane contains the events and their consequences: how long a cluster soaked, and when the
 // attempt after a backoff started.
-func TestALaneSaysWhatAClusterDid(t *testing.T) {
+func TestLaneHasThePhasesOfACluster(t *testing.T) {
 	gates := samples()["gates"].draw(t)
 	same(t, "canary-us", []string{"Queued 0s-6m0s", "Applying 6m0s-11m0s", "Soaking 11m0s-13m0s", "Completed 13m0s-13m0s"}, laneOf(t, gates, "canary-us"))
 	same(t, "gates of canary", []string{"Approval 13m0s-41m0s by ann+bob <bob@example.com>", "Wait 13m0s-23m0s"}, words(gates.Stages[0].Gates))
@@ -89,7 +89,7 @@ func TestALaneSaysWhatAClusterDid(t *testing.T) {
 // The measured time of a cluster begins when its first measurement is due; before that it soaks.
 // A check of a gate lasts from its start to its verdict, and a check of a stage delays the stage
 // from the bad measurement to the good one.
-func TestALaneSaysWhatWasMeasured(t *testing.T) {
+func TestLaneHasTheMeasuringPhase(t *testing.T) {
 	checks := samples()["checks"].draw(t)
 	same(t, "canary-us", []string{
 		"Queued 0s-11m0s", "Applying 11m0s-16m0s", "Soaking 16m0s-18m0s", "Measuring 18m0s-23m0s", "Completed 23m0s-23m0s",

@@ -50,7 +50,7 @@ func TestAnObjectThatWasMadeAgainIsAnotherOne(t *testing.T) {
 }
 
 // An object from an envelope has no original, and neither has an object that is no longer selected.
-func TestWhatIsInAnEnvelopeHasNoOriginal(t *testing.T) {
+func TestEnvelopeObjectsHaveNoOriginal(t *testing.T) {
 	id := func(name string) snapshot.ID {
 		return snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "b", Name: name}
 	}

@@ -31,9 +31,9 @@ func TestWhoAsksForARollback(t *testing.T) {
 	}
 }
 
-// TestWhatBeginsNoRun: no run begins for an object that shows a run, a copy of such an object, an
-// object that claims to be a rollback, and an object with the state Rollback.
-func TestWhatBeginsNoRun(t *testing.T) {
+// TestObjectsThatStartNoRun: no run begins for an object that shows a run, a copy of such an
+// object, an object that claims to be a rollback, and an object with the state Rollback.
+func TestObjectsThatStartNoRun(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*unstructured.Unstructured)
 		state  kubefleet.State

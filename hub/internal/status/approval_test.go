@@ -33,7 +33,7 @@ func askedOf(t *testing.T, f *ApprovalFacts) *unstructured.Unstructured {
 	return obj
 }
 
-func TestTheObjectOfARequestBindsTheAnswerToWhatIsAsked(t *testing.T) {
+func TestApprovalRequestObject(t *testing.T) {
 	f := tutorialRequest(t)
 	f.Request.Policy = approval.Policy{Expires: metav1.Duration{Duration: time.Hour}, ForbidStarter: true, Quorums: []approval.Quorum{{Group: "sre", Count: 2}}}
 	want := map[string]any{
@@ -128,7 +128,7 @@ func TestAnAnswerIsReadAsTheTutorialWritesIt(t *testing.T) {
 
 // The author is the one in the admission policy's decisions if the policy is in force; otherwise
 // the author is unknown, whatever the status says.
-func TestWhoAnsweredIsWhatWasStamped(t *testing.T) {
+func TestAuthorsOfAnswersComeFromTheStamp(t *testing.T) {
 	status := map[string]any{
 		"conditions": []any{map[string]any{"type": "Approved", "status": "True", "message": "fine"}},
 		"approvedBy": approvedBy("mallory"),
@@ -192,7 +192,7 @@ func TestAnApprovalOfAnotherGenerationDoesNotStand(t *testing.T) {
 
 // A deleted request loses the answers that are not among the decisions of its gate. An accepted
 // request loses none.
-func TestWhatIsLostWithARequest(t *testing.T) {
+func TestAnswersLostWithADeletedRequest(t *testing.T) {
 	status := func(more ...any) map[string]any {
 		return map[string]any{
 			"conditions": append([]any{map[string]any{"type": "Approved", "status": "True", "message": "fine"}}, more...),
@@ -264,7 +264,7 @@ func TestAPolicyThatNamesDecidersRefusesUnknownIdentities(t *testing.T) {
 	}
 }
 
-func TestTheHubsConditionIsAddedToWhatPeopleWrote(t *testing.T) {
+func TestWithConditionKeepsOtherFields(t *testing.T) {
 	obj := answered(t, map[string]any{"conditions": []any{
 		map[string]any{"type": "ApprovalAccepted", "status": "False", "reason": "ApprovalRequestApprovalRefused", "message": "x"},
 		map[string]any{"type": "Approved", "status": "True"},
@@ -314,8 +314,8 @@ func TestAWithdrawnApprovalDoesNotCount(t *testing.T) {
 	}
 }
 
-// Only the task whose request is blocked says that its name is taken, and not a task at the same side
-// of another stage or at the other side of the stage.
+// Only the task whose request is blocked says that its name is taken, and not a task at the same
+// side of another stage or at the other side of the stage.
 func TestABlockedRequestIsOfItsStage(t *testing.T) {
 	asks := []stages.Task{{Type: stages.Approval}}
 	var s stages.Strategy

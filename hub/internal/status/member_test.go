@@ -64,7 +64,7 @@ func TestHowOftenAMemberIsAsked(t *testing.T) {
 	}
 }
 
-func TestWhatOthersReportOfAMemberStays(t *testing.T) {
+func TestMemberStatusKeepsForeignFields(t *testing.T) {
 	obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{
 		"properties":  map[string]any{"kubernetes-fleet.io/node-count": map[string]any{"value": "3"}},
 		"agentStatus": []any{map[string]any{"type": "ServiceExportImportAgent"}},
@@ -92,7 +92,7 @@ func TestWhatOthersReportOfAMemberStays(t *testing.T) {
 
 // Because members have no agent, the hub writes the agent's status. It begins with the first
 // contact with the member, and the heartbeat is the time of the last contact.
-func TestWhatAnAgentWouldReport(t *testing.T) {
+func TestAgentStatus(t *testing.T) {
 	joined, heard := clock(t, "10:00:05"), clock(t, "10:06:00")
 	for name, tc := range map[string]struct {
 		facts MemberFacts
@@ -160,7 +160,7 @@ func TestHeartbeatsStayFresh(t *testing.T) {
 }
 
 // One measurement of a member, beside a property of another client.
-func TestWhatWasMeasuredIsWritten(t *testing.T) {
+func TestMemberMeasurementsAreWritten(t *testing.T) {
 	nodes, now := 3, clock(t, "10:06:00")
 	amounts := func(cpu, memory string) map[string]resource.Quantity {
 		return map[string]resource.Quantity{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}

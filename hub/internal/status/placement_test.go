@@ -217,7 +217,7 @@ func TestARollingPlacementObservesTheLatestSnapshot(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAPlacementIsInItsScheduledCondition(t *testing.T) {
+func TestScheduledConditionHasTheErrors(t *testing.T) {
 	f := placementOf(t)
 	f.Scheduled = false
 	for _, tc := range []struct {
@@ -275,7 +275,7 @@ func TestAClusterWaitsForARunOnceThePolicyWasChanged(t *testing.T) {
 }
 
 // The status lists only differences on clusters that a run has reached.
-func TestWhatDiffersIsNotToldBeforeARun(t *testing.T) {
+func TestDifferencesAreHiddenBeforeARun(t *testing.T) {
 	f := placementOf(t, fresh("m"))
 	f.Placement.ApplyStrategy.Type = apply.ReportDiff
 	f.Drift = map[string]*drift.ClusterReport{"m": drifted(t, "m", drift.FoundDiff)}
@@ -284,7 +284,7 @@ func TestWhatDiffersIsNotToldBeforeARun(t *testing.T) {
 	}
 }
 
-func TestWhatDiffersIsInTheStatusOfTheCluster(t *testing.T) {
+func TestClusterStatusHasDifferences(t *testing.T) {
 	f := placementOf(t, proven(t, "member-1", 1), proven(t, "member-2", 1))
 	f.Placement.ApplyStrategy.Type = apply.ReportDiff
 	f.Drift = map[string]*drift.ClusterReport{"member-2": drifted(t, "member-2", drift.FoundDiff)}

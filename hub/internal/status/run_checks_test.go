@@ -11,7 +11,7 @@ import (
 
 // A cluster shows its checks while it is measured, after it has ended, and from the events alone,
 // like a hub that has just started. A new attempt starts without checks.
-func TestAClusterShowsWhatItsChecksCameTo(t *testing.T) {
+func TestClusterShowsItsCheckResults(t *testing.T) {
 	least := 1.0
 	s := stages.Strategy{Attempts: 2, Stages: []stages.Stage{{
 		Name: "all", Selector: everything(), MaxConcurrency: number(9), MaxFailures: number(9),

@@ -46,7 +46,7 @@ func clusterOf(t testing.TB, status map[string]any, name string) map[string]any 
 	return nil
 }
 
-func TestAClusterInTroubleSaysWhatIsWrongBetweenStartedAndSucceeded(t *testing.T) {
+func TestFailingClusterReportsTheReason(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: everything(), MaxConcurrency: number(9)}}}
 	r := newRig(t, "10:00:00", s, false, named("apply", "fine", "retry", "settle", "away")...)
 	r.step("", stages.Input{})
@@ -149,7 +149,7 @@ func bigRig(t *testing.T, n int) *rig {
 	return r
 }
 
-func TestTheStatusOfABigRunIsBoundedCountsEverythingAndListsWhatIsInTroubleFirst(t *testing.T) {
+func TestStatusOfABigRunListsTroubledClustersFirst(t *testing.T) {
 	for _, n := range []int{101, 5_000, 100_000} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			r := bigRig(t, n)

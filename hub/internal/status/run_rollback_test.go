@@ -35,7 +35,7 @@ func rolledBackRig(t *testing.T) *rig {
 
 // The status reports a rollback from the request until the rollback run exists, or the reason why
 // there will be none.
-func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
+func TestStatusOfARequestedRollback(t *testing.T) {
 	const name = "example-run-rollback"
 	before := api.Condition{Status: "False", Reason: api.ReasonRollbackRefused, Message: "as it was", ObservedGeneration: 1, Since: clock(t, "20:00:00")}
 	earlier := before

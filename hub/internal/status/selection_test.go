@@ -113,7 +113,7 @@ func TestAPolicyThatNamesUnknownClustersListsThem(t *testing.T) {
 	}
 }
 
-func TestWhatAClusterWasPickedForStaysWhileItDoes(t *testing.T) {
+func TestReasonOfAPickedClusterIsStable(t *testing.T) {
 	clusters := []placement.Cluster{region("a", "west"), region("b", "west"), region("c", "east")}
 	first, _ := decided(t, 2, placement.Previous{}, clusters...)
 	placed := placement.Previous{PolicyDigest: first.PolicyDigest, Clusters: map[string]bool{}}

@@ -353,7 +353,7 @@ func (c *lineCanceler) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestInterruptSaysWhatIsLeft(t *testing.T) {
+func TestInterruptReportsTheStateOfTheRun(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
 		"SnapshotTaken":     "no run was created; the demo is in memory only, and ends: --data DIRECTORY keeps it\n",

@@ -144,7 +144,7 @@ func TestDefinitionsOfCustomResources(t *testing.T) {
 }
 
 // A difference in an atomic list is printed at its path, with the list that an apply replaces.
-func TestAnAtomicListIsNamedBesideWhatDiffersInIt(t *testing.T) {
+func TestAtomicListIsNamedBesideItsDifference(t *testing.T) {
 	policy := "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: a, namespace: b}\nspec: {podSelector: {}, ingress: [{ports: [{protocol: TCP, port: 80, endPort: 90}]}]}\n"
 	fs := inputs(t, policy, strings.Replace(policy, "endPort: 90", "endPort: 99", 1))
 	got := strings.Fields(call(t, "", append(fs, "-o", "wide")...).Out)

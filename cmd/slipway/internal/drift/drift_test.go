@@ -85,7 +85,7 @@ func diffs(e map[string]any) []any {
 const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n"
 
 // The files in testdata, in every format.
-func TestWhatTheSampleFilesSay(t *testing.T) {
+func TestGoldenOutput(t *testing.T) {
 	for _, comparison := range []string{"PartialComparison", "FullComparison"} {
 		for _, format := range []string{"table", "wide", "json", "yaml", "name"} {
 			got := call(t, "", "--hub", "testdata/hub.yaml", "--member", "testdata/member.yaml", "--crd", "testdata/crd.yaml",
@@ -149,7 +149,7 @@ func TestExitCodesSayWhetherAnythingDiffers(t *testing.T) {
 	}
 }
 
-func TestWrongCommandLinesSayWhatIsWrong(t *testing.T) {
+func TestUsageErrorsNameTheMistake(t *testing.T) {
 	two := inputs(t, configMap, configMap)
 	for want, args := range map[string][]string{
 		"--hub is not set":                     {"--member", "x"},

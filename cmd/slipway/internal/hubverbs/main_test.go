@@ -32,7 +32,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 
 // Wrong flags end the program with 2 and everything that is wrong; a hub that cannot serve ends
 // it with 1 and the reason.
-func TestTheProgramSaysWhatIsWrong(t *testing.T) {
+func TestExitCodesAndErrors(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken.kubeconfig")

@@ -11,7 +11,7 @@ import (
 
 // The flags change the permitted kinds in placements of namespaces. The default is the kinds that
 // the role edit may create.
-func TestWhatPlacementsOfNamespacesMayBring(t *testing.T) {
+func TestPermittedKindsOfNamespacedPlacements(t *testing.T) {
 	const quota, binding, secret, configMap, flux = "/ResourceQuota", "rbac.authorization.k8s.io/RoleBinding", "/Secret", "/ConfigMap", "kustomize.toolkit.fluxcd.io/Kustomization"
 	kinds := [][2]string{{"", "ResourceQuota"}, {"rbac.authorization.k8s.io", "RoleBinding"}, {"", "Secret"}, {"", "ConfigMap"}, {"kustomize.toolkit.fluxcd.io", "Kustomization"}}
 	for name, c := range map[string]struct{ args, want []string }{

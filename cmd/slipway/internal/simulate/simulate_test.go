@@ -35,7 +35,7 @@ func scenarios() []string {
 	return []string{"staged", "clusterupdate", "workflow", "windows", "groups", "rollback"}
 }
 
-func TestWhatTheScenariosSay(t *testing.T) {
+func TestGoldenScenarios(t *testing.T) {
 	for _, name := range scenarios() {
 		for _, format := range []string{"text", "json"} {
 			t.Run(name+"."+format, func(t *testing.T) {
@@ -207,7 +207,7 @@ func TestAScenarioMayComeFromTheStandardInput(t *testing.T) {
 
 // The text contains the reasons of an active run's wait, and the clusters that a rollback does
 // not change, or the reason why there is no rollback.
-func TestTextSaysWhatARunWaitsForAndWhatStays(t *testing.T) {
+func TestTextNamesWaitsAndUnchangedClusters(t *testing.T) {
 	const left = "profile: Workflow\nstrategy: {stages: [{name: prod, labelSelector: {}}]}\nrollback: {causes: [BudgetExceeded], newClusters: Leave}\nattempts: 1\ntake: 4m\n" +
 		"faults: [{cluster: b, fail: always}]\nclusters: [{name: a, new: true}, "
 	for text, want := range map[string][]string{

@@ -53,7 +53,7 @@ func TestHealthRules(t *testing.T) {
 	}
 }
 
-func TestHealthRulesAreWhatTheEngineEvaluates(t *testing.T) {
+func TestHealthRulesOfTheFlagReachTheEngine(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	if err := os.WriteFile(file, []byte("- {group: argoproj.io, kind: Rollout, ready: self.status.phase == 'Healthy', message: self.status.phase}"), 0o600); err != nil {
 		t.Fatal(err)

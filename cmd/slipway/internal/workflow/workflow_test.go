@@ -235,7 +235,7 @@ func TestAWorkflowIsRolledBack(t *testing.T) {
 
 // A second terminal reaches the process that waits for a person: it shows the status and resumes
 // the workflow under its own name. A command that opens the store itself is refused.
-func TestASecondTerminalResumesWhatTheFirstWaitsFor(t *testing.T) {
+func TestSecondTerminalResumesAWaitingWorkflow(t *testing.T) {
 	s := newScene(t)
 	for _, name := range []string{"app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"} {
 		s.file(name, name)
