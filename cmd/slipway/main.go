@@ -47,7 +47,12 @@ var release string
 
 func newVersion(o *options) *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Show the version of the command and of Go", RunE: func(*cobra.Command, []string) error {
-		info, _ := debug.ReadBuildInfo() // set in a program that is built from modules
-		return o.Said("slipway %s %s", cmp.Or(release, info.Main.Version), info.GoVersion)
+		return o.Said("slipway %s", version())
 	}}
+}
+
+// version returns the version of the command and of Go.
+func version() string {
+	info, _ := debug.ReadBuildInfo() // set in a program that is built from modules
+	return cmp.Or(release, info.Main.Version) + " " + info.GoVersion
 }

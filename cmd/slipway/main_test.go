@@ -508,7 +508,9 @@ func TestARunThatIsCreatedIsDrivenByTheEngine(t *testing.T) {
 		t.Errorf("eu-3 has %s, want v2", got)
 	}
 	v.shows(cli.ExitFailed, "catch-up shop-3 --name more --as ann", "shop-3")
-	v.shows(cli.ExitDone, "version", "slipway ")
+	if verb, flag := v.shows(cli.ExitDone, "version", "slipway "), v.shows(cli.ExitDone, "--version"); verb != flag {
+		t.Errorf("version prints %q, --version %q", verb, flag)
+	}
 }
 
 // A run is named NAME or run/NAME by every verb, as -o name shows it.

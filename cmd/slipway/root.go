@@ -56,6 +56,7 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	root := &cobra.Command{
 		Use:           "slipway",
 		Short:         "Read and control rollouts across clusters",
+		Version:       version(),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -66,6 +67,7 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(cli.FlagError)
+	root.SetVersionTemplate("slipway {{.Version}}\n") // as the verb version prints it
 	flags := root.PersistentFlags()
 	o.target.AddFlags(flags)
 	kube := hubtarget.NewFlags(&o.target)
