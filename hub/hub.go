@@ -75,6 +75,9 @@ type Config struct {
 	LeaseDuration time.Duration
 	// AlwaysLead skips the election. With it, no other hub may serve this cluster.
 	AlwaysLead bool
+	// Waiting is called if the hub waits for the lease of another hub, with the name of that hub;
+	// may be nil. If that hub ends without releasing the lease, this hub leads after LeaseDuration.
+	Waiting func(holder string)
 	// Collect is the time during which changes of the selected objects are collected before a
 	// snapshot is taken; default 500 ms.
 	Collect time.Duration

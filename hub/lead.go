@@ -91,10 +91,17 @@ func (h *Hub) awaitLead(ctx context.Context) error {
 	defer end()
 	var won atomic.Bool
 	ctx = logr.NewContext(ctx, logr.FromSlogHandler(&untilWon{h.log.Handler(), &won}))
-	return h.elect(ctx, waitingLooks, false, leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {
-		won.Store(true)
-		end()
-	}})
+	return h.elect(ctx, waitingLooks, false, leaderelection.LeaderCallbacks{
+		OnStartedLeading: func(context.Context) {
+			won.Store(true)
+			end()
+		},
+		OnNewLeader: func(name string) {
+			if name != "" && name != h.cfg.Name && h.cfg.Waiting != nil && ctx.Err() == nil {
+				h.cfg.Waiting(name)
+			}
+		},
+	})
 }
 
 // untilWon drops log messages after the lead is won, because the elector then ends and logs that

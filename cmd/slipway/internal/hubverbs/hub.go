@@ -15,6 +15,10 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
@@ -100,6 +104,9 @@ func (h *options) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := h.checkInstalled(ctx, config); err != nil {
+		return err
+	}
 	var rules snapshot.Rules
 	if !h.secrets {
 		rules.Never = []snapshot.GroupKind{{Kind: "Secret"}}
@@ -111,10 +118,14 @@ func (h *options) serve(ctx context.Context) error {
 	}
 	_ = h.Said("compatibility: %s", h.compatibility)
 	registry := prometheus.NewRegistry()
-	dialer := member.NewDialer(member.KubeconfigDirectory(h.members, member.Trusted()), member.Options{Fenced: h.fence})
+	kubeconfigs := member.KubeconfigDirectory(h.members, member.Trusted())
+	dialer := member.NewDialer(kubeconfigs, member.Options{Fenced: h.fence})
 	cfg := hub.Config{
 		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Collect: h.collect, Registry: registry,
 		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules, NamespaceRules: ofNamespaces}, MemberNamespaces: h.namespaces, Compatibility: h.compatibility,
+		Waiting: func(holder string) {
+			_ = h.Said("hub %s leads: this hub waits, and leads at most %s after the end of that hub", holder, h.lease)
+		},
 	}
 	if err := h.measures.Configure(&cfg.Engine); err != nil {
 		return err
@@ -130,7 +141,9 @@ func (h *options) serve(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	works := []func(context.Context) error{served.Run, func(ctx context.Context) error { return eachMember(ctx, h.members, register) }}
+	works := []func(context.Context) error{served.Run, func(ctx context.Context) error {
+		return eachMember(ctx, h.members, h.usable(kubeconfigs, register))
+	}}
 	if h.fence {
 		works = append(works, func(ctx context.Context) error { return h.fenceMembers(ctx, dialer) })
 	}
@@ -157,6 +170,19 @@ func (h *options) serve(ctx context.Context) error {
 		})
 	}
 	return group.Wait()
+}
+
+// checkInstalled returns an error if the cluster has no definitions of the Fleet API. An API server
+// that does not answer is none, because the hub waits for it.
+func (h *options) checkInstalled(ctx context.Context, config *rest.Config) error {
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return err
+	}
+	if _, err = client.Resource(memberClusters()).List(ctx, metav1.ListOptions{Limit: 1}); apierrors.IsNotFound(err) {
+		return fmt.Errorf("%s is no hub: %s hub install makes it one", config.Host, h.Name)
+	}
+	return nil
 }
 
 // newInstall returns the verb that prepares a cluster.

@@ -41,7 +41,7 @@ func TestExitCodesAndErrors(t *testing.T) {
 	}
 	unused := filepath.Join(dir, "unused.kubeconfig")
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:1'}}]\n" +
-		"contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+		"users: [{name: u, user: {token: t}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\ncurrent-context: c\n"
 	if err := os.WriteFile(unused, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

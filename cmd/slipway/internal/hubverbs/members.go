@@ -29,8 +29,11 @@ const manager = "slipway-hub"
 // pollEvery is the interval of readings of the directory, and of retries for a member.
 const pollEvery = 5 * time.Second
 
+// errUnusable reports that the kubeconfig of a member cannot be used yet.
+var errUnusable = errors.New("the kubeconfig cannot be used")
+
 // eachMember calls do once for each member with a kubeconfig in dir, including members that are
-// added later, until ctx ends or there is an error.
+// added later, until ctx ends or there is an error. After errUnusable it calls do again.
 func eachMember(ctx context.Context, dir string, do func(ctx context.Context, name string) error) error {
 	done := map[string]bool{}
 	err := wait.PollUntilContextCancel(ctx, pollEvery, true, func(ctx context.Context) (bool, error) {
@@ -43,7 +46,10 @@ func eachMember(ctx context.Context, dir string, do func(ctx context.Context, na
 			if !ok || done[name] {
 				continue
 			}
-			if err := do(ctx, name); err != nil {
+			switch err := do(ctx, name); {
+			case errors.Is(err, errUnusable):
+				continue
+			case err != nil:
 				return false, fmt.Errorf("--members: %s: %w", filepath.Join(dir, e.Name()), err)
 			}
 			done[name] = true
@@ -56,6 +62,28 @@ func eachMember(ctx context.Context, dir string, do func(ctx context.Context, na
 	return err
 }
 
+// usable returns a function that calls do for a member if its kubeconfig can be used. It logs each
+// new problem of a file once.
+func (h *options) usable(kubeconfigs member.ConfigFunc, do func(ctx context.Context, name string) error) func(ctx context.Context, name string) error {
+	logged := map[string]string{}
+	return func(ctx context.Context, name string) error {
+		if _, err := kubeconfigs(ctx, placement.Cluster{Name: name}); err != nil {
+			if logged[name] != err.Error() {
+				logged[name] = err.Error()
+				h.log.Warn("a member is not registered, because its kubeconfig cannot be used; the file is read again if it changes",
+					"file", filepath.Join(h.members, name+".kubeconfig"), "error", err)
+			}
+			return errUnusable
+		}
+		return do(ctx, name)
+	}
+}
+
+// memberClusters returns the resource of MemberClusters.
+func memberClusters() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}
+}
+
 // registrar returns a function that creates a MemberCluster with a name, unless it exists. If a
 // user deletes a member, it is not recreated while the hub runs.
 func (h *options) registrar(config *rest.Config) (func(ctx context.Context, name string) error, error) {
@@ -63,11 +91,10 @@ func (h *options) registrar(config *rest.Config) (func(ctx context.Context, name
 	if err != nil {
 		return nil, err
 	}
-	members := schema.GroupVersion{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1"}
-	resource := client.Resource(members.WithResource("memberclusters"))
+	resource := client.Resource(memberClusters())
 	return func(ctx context.Context, name string) error {
 		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
-		object.SetGroupVersionKind(members.WithKind("MemberCluster"))
+		object.SetGroupVersionKind(memberClusters().GroupVersion().WithKind("MemberCluster"))
 		object.SetName(name)
 		_, err := resource.Create(ctx, object, metav1.CreateOptions{FieldManager: manager})
 		switch {
