@@ -125,14 +125,14 @@ func TestADecisionCountsUntilItsRequestExpires(t *testing.T) {
 	take(t, r, d, approval.Accepted)
 }
 
-func TestOneRejectionByAnybodyEntitledEndsTheRequest(t *testing.T) {
+func TestOneEntitledRejectionEndsTheRequest(t *testing.T) {
 	r := request(approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}, {Group: "release", Count: 2}}})
 	r = take(t, r, approve(r, "ann", "sre"), approval.Pending)
 	no := take(t, r, decision(r, approval.Reject, "bob", "sre"), approval.Rejected)
 	refuse(t, no, approve(no, "cat", "release"), opened.Add(time.Hour), "decided already: Rejected")
 }
 
-func TestAnAcceptedRequestTakesNothingMore(t *testing.T) {
+func TestAcceptedRequestRefusesFurtherDecisions(t *testing.T) {
 	r := request(approval.Policy{})
 	r = take(t, r, approve(r, "ann"), approval.Accepted)
 	refuse(t, r, decision(r, approval.Reject, "bob"), opened.Add(time.Hour), "decided already: Accepted")
@@ -161,7 +161,7 @@ func TestAnApprovalThatIsNotNeededIsRefused(t *testing.T) {
 	refuse(t, r, approve(r, "bob", "sre"), opened.Add(time.Hour), "no more approvals are needed")
 }
 
-func TestTheRecordKeepsOnlyTheGroupsThatWereAskedFor(t *testing.T) {
+func TestDecisionsKeepOnlyRequiredGroups(t *testing.T) {
 	r := request(approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}}})
 	r = take(t, r, approve(r, "ann", "dev", "sre", "staff"), approval.Pending)
 	if diff := cmp.Diff([]string{"sre"}, r.Decisions[0].By.Groups); diff != "" {
@@ -180,7 +180,7 @@ func TestEvaluateChangesNeitherArgument(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatWasNotValidatedLetsNothingThroughUnasked(t *testing.T) {
+func TestInvalidQuorumCountStillNeedsOneApproval(t *testing.T) {
 	r := request(approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: -4}}})
 	refuse(t, r, approve(r, "ann"), opened.Add(time.Hour), "none of the groups")
 	take(t, r, approve(r, "bob", "sre"), approval.Accepted)
@@ -221,7 +221,7 @@ func TestT2EveryFieldThatDiffersIsNamed(t *testing.T) {
 	}
 }
 
-func TestT2DecisionsOfAnotherAttemptThatWereKeptDoNotCount(t *testing.T) {
+func TestT2KeptDecisionsOfAnotherAttemptDoNotCount(t *testing.T) {
 	r := request(approval.Policy{Quorums: []approval.Quorum{{Count: 2}}})
 	r = take(t, r, approve(r, "ann"), approval.Pending)
 	r.Attempt = 2

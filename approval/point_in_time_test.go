@@ -9,7 +9,7 @@ import (
 
 // An approval with PointInTime counts only if it is the last one: after every lasting decision,
 // within its age, and after the waits beside the request.
-func TestAnApprovalAtAPointInTimeCountsLast(t *testing.T) {
+func TestPointInTimeApprovalMustBeTheLast(t *testing.T) {
 	const age = approval.PointInTimeAge
 	type step struct {
 		by string

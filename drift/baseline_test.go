@@ -50,7 +50,7 @@ func TestBaselineFieldsAreNoDrift(t *testing.T) {
 	)
 }
 
-func TestABaselineExplainsNothingOnceTheHubSaysSomethingElse(t *testing.T) {
+func TestBaselineOfAnOlderHubObjectExplainsNothing(t *testing.T) {
 	b := compiledX(t, baselineHub, Options{}).Baseline(objectFrom(t, baselineLive))
 	m := compiledX(t, `{"metadata":{"name":"x"},"spec":{"items":[{"name":"a","value":"2000m"}],"mode":"manual"}}`, Options{Comparison: Full})
 	wantLines(t, comparedWith(t, m, baselineLive, b),

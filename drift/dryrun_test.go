@@ -70,7 +70,7 @@ func member2() *unstructured.Unstructured {
 }
 
 // The engine sends a dry run only if an apply can decide about a difference.
-func TestNoDryRunIsAskedForWhereNothingIsDisputed(t *testing.T) {
+func TestDryRunOnlyForDisputedFields(t *testing.T) {
 	hub := widget(map[string]any{"a": "1"})
 	for name, member := range map[string]*unstructured.Unstructured{
 		"equal":      widget(map[string]any{"a": "1"}),

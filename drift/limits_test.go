@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestItemsThatOnlyTheMemberHasAreWarnedOfWhereTheyShareAKey(t *testing.T) {
+func TestDuplicateKeysOfUnmanagedItemsAreWarnings(t *testing.T) {
 	const head = "apiVersion: v1\nkind: Pod\nmetadata: {name: a"
 	hub := head + "}\nspec: {containers: [{name: c}]}"
 	for member, want := range map[string]string{

@@ -31,7 +31,7 @@ func wantHidden(t *testing.T, r Report) {
 	}
 }
 
-func TestNothingThatASecretHoldsIsShown(t *testing.T) {
+func TestSecretValuesAreRedacted(t *testing.T) {
 	member := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","annotations":{"a":"` + planted + `9","kubectl.kubernetes.io/last-applied-configuration":"{\"data\":{\"gone\":\"` + b64() + `\"}}"},
 		"managedFields":[{"manager":"m","fieldsV1":{"f:data":{"f:a":{}}}}]},
 		"data":{"a":"` + b64() + `","b":"` + b64() + `","gone":"` + b64() + `"},"type":"Opaque"}`
@@ -54,7 +54,7 @@ func TestNothingThatASecretHoldsIsShown(t *testing.T) {
 	}
 }
 
-func TestATagTellsEqualFromDifferentUnderOneKey(t *testing.T) {
+func TestTagsOfSecretsCompareEqualValues(t *testing.T) {
 	hub := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"AAAA","b":"` + b64() + `"}}`
 	member := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"a":"` + b64() + `"}}`
 	r := reported(t, hub, member, Options{SecretKey: []byte("k")})
@@ -69,7 +69,7 @@ func TestATagTellsEqualFromDifferentUnderOneKey(t *testing.T) {
 	}
 }
 
-func TestOfAWholeSecretOnlyTheNamesAreShown(t *testing.T) {
+func TestMissingSecretShowsOnlyKeys(t *testing.T) {
 	r := reported(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s","annotations":{"a":"`+planted+`"}},"data":{"a":"`+b64()+`"},"stringData":{"b":"`+planted+`"}}`, "", Options{})
 	wantHidden(t, r)
 	if got := string(r.Differences[0].Hub); !strings.Contains(got, `"data":{"a":"(redacted)","b":"(redacted)"}`) {

@@ -140,7 +140,7 @@ func TestAnObjectThatIsNotThereIsOneMissingEntry(t *testing.T) {
 	}
 }
 
-func TestAnObjectThatIsOnItsWayOutIsTerminating(t *testing.T) {
+func TestTerminatingObject(t *testing.T) {
 	r := reported(t, `{"metadata":{"name":"x"}}`, `{"metadata":{"name":"x","deletionTimestamp":"2026-01-01T00:00:00Z"}}`, Options{})
 	if r.State != Terminating || r.Drifted() || r.Differences == nil || r.Fingerprint != "" {
 		t.Errorf("got %+v", r)
@@ -223,7 +223,7 @@ func TestAnOwnerIsPrintable(t *testing.T) {
 	}
 }
 
-func TestManagedFieldsThatMakeNoSenseAreAWarning(t *testing.T) {
+func TestMalformedManagedFieldsAreWarnings(t *testing.T) {
 	r := reported(t, `{"metadata":{"name":"x"},"spec":{"a":1}}`,
 		`{"metadata":{"name":"x","managedFields":[{"manager":"m","fieldsV1":{"f:spec":5}},"x"]},"spec":{"a":2}}`, Options{})
 	if len(r.Warnings) != 2 || len(r.Differences) != 1 {

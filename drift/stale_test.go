@@ -80,7 +80,7 @@ func TestStaleFieldsFromTheKubectlAnnotation(t *testing.T) {
 	wantLines(t, r, `Unmanaged /spec/list/0/a + 1`)
 }
 
-func TestAnAnnotationThatIsNoObjectTellsNothing(t *testing.T) {
+func TestMalformedLastAppliedAnnotationIsIgnored(t *testing.T) {
 	for _, text := range []string{"{", "5", `[1]`, `\"x\"`, `{\"spec\":5}`, `{\"spec\":{\"a\":{\"b\":1}}}`} {
 		r := reported(t, `{"metadata":{"name":"x"},"spec":{"a":1}}`,
 			`{"metadata":{"name":"x","annotations":{"`+lastApplied+`":"`+text+`"}},"spec":{"a":1}}`, Options{})
@@ -100,7 +100,7 @@ func cleanMember(t testing.TB) (*Manifest, map[string]any) {
 		{"manager":"c","operation":"Update","subresource":"status","fieldsV1":{"f:status":{}}}]},"spec":{"a":1,"items":[{"name":"p"}]}}`)
 }
 
-func TestLookingForStaleFieldsCostsNothingWhereThereAreNone(t *testing.T) {
+func TestStaleSearchAllocatesNothing(t *testing.T) {
 	m, member := cleanMember(t)
 	bare := fromJSON(t, `{"metadata":{"name":"x"},"spec":{"a":1}}`)
 	for _, o := range []map[string]any{member, bare} {

@@ -120,7 +120,7 @@ func TestStripLeavesIgnoredFieldsToTheirOwners(t *testing.T) {
 	}
 }
 
-func TestStripChangesNothingWhereThereIsNoLiveObject(t *testing.T) {
+func TestStripWithoutALiveObject(t *testing.T) {
 	if got := stripped(t, stripHub, "", IgnoreRule{Pointers: []string{""}}); got != "{}" {
 		t.Errorf("got %s", got)
 	}

@@ -88,7 +88,7 @@ func TestFullDiskFailsWritesAndLosesNoData(t *testing.T) {
 }
 
 // A disk with a failed sync may have lost writes: /dev/null loses them and cannot be synced.
-func TestAfterASyncThatFailedTheStoreAnswersNothingUntilItIsOpenedAgain(t *testing.T) {
+func TestFailedSyncDisablesTheStoreUntilReopened(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openAt(t, path)
 	rev := put(t, s, "a", "one")
@@ -119,7 +119,7 @@ func TestAfterASyncThatFailedTheStoreAnswersNothingUntilItIsOpenedAgain(t *testi
 }
 
 // Another client empties the file of a store that has it open.
-func TestAFileThatIsTruncatedWhileItIsOpenIsAnErrorAndNoPanic(t *testing.T) {
+func TestTruncationOfAnOpenFileIsAnError(t *testing.T) {
 	for name, use := range map[string]func(s *bolt.Store) error{
 		"get": func(s *bolt.Store) error { _, err := s.Get(t.Context(), "key-000"); return err },
 		"put": func(s *bolt.Store) error { _, err := s.Put(t.Context(), "new", nil, ""); return err },
@@ -158,7 +158,7 @@ func TestAFileThatIsTruncatedWhileItIsOpenIsAnErrorAndNoPanic(t *testing.T) {
 
 // A slow commit delays no reader, and no writer beyond its context; its writes are not visible
 // before its end.
-func TestASlowDiskHoldsUpNothingButWriters(t *testing.T) {
+func TestSlowDiskDelaysOnlyWriters(t *testing.T) {
 	s := open(t)
 	begun, go_ := make(chan struct{}), make(chan struct{})
 	slow := false

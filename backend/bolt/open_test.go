@@ -102,7 +102,7 @@ func TestAFileIsInUseByOneStoreAtATime(t *testing.T) {
 }
 
 // A caller that may wait for a file in use waits for the given time.
-func TestOpenWaitsForAsLongAsItMay(t *testing.T) {
+func TestOpenHonorsItsWaitTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state.db")
 		openAt(t, path)
@@ -145,7 +145,7 @@ func TestOpenWaitsForAFileInUse(t *testing.T) {
 
 // If many callers create the same file at the same time, one of them gets it, and none of the
 // others truncates it.
-func TestOneOfManyMakesTheFile(t *testing.T) {
+func TestConcurrentCreation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state.db")
 		var wg sync.WaitGroup

@@ -66,7 +66,7 @@ func refused(t *testing.T, path string, want error, words ...string) {
 
 // Another user of the directory guesses the name of the file that a store is
 // made in, and puts something there before.
-func TestAStoreIsNotMadeInAFileThatWasPlanted(t *testing.T) {
+func TestCreationIgnoresPlantedFiles(t *testing.T) {
 	for name, plant := range map[string]func(planted, victim string) error{
 		"symlink":     func(planted, victim string) error { return os.Symlink(victim, planted) },
 		"empty":       func(planted, _ string) error { return os.WriteFile(planted, nil, 0o666) },
@@ -201,7 +201,7 @@ func TestAStoreThatOthersMayWriteIsRefused(t *testing.T) {
 	}
 }
 
-func TestAStoreThatOthersMayReadIsMadePrivateWhenItIsOpenedForWriting(t *testing.T) {
+func TestOpenForWritingRestrictsTheMode(t *testing.T) {
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o644, 0o755} {
 		t.Run(fmt.Sprintf("%04o", mode), func(t *testing.T) {
 			path := closed(t)
@@ -244,7 +244,7 @@ func TestAHardLinkToAnotherFileIsLeftAlone(t *testing.T) {
 
 // A store is never empty and never without its head. Such files result from a truncation, and a
 // new store would lose all acknowledged writes.
-func TestAFileThatWasCutShortIsNoNewStore(t *testing.T) {
+func TestTruncatedFileIsNotTreatedAsNew(t *testing.T) {
 	whole, err := os.ReadFile(closed(t))
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ func TestOpenRemovesTheTemporaryFileOfACrash(t *testing.T) {
 
 // The store itself may have the other name yet, if the crash came right after it
 // got its own.
-func TestTheOtherNameThatACrashLeftOfAStoreIsRemoved(t *testing.T) {
+func TestOpenRemovesASecondNameLeftByACrash(t *testing.T) {
 	path := closed(t)
 	if err := os.Link(path, path+left); err != nil {
 		t.Fatal(err)
@@ -331,7 +331,7 @@ func TestOpenKeepsForeignTemporaryFiles(t *testing.T) {
 }
 
 // A file of this name in use belongs to another process that is creating its store.
-func TestAFileThatAnotherCreatorIsUsingIsLeftAlone(t *testing.T) {
+func TestTemporaryFileInUseIsKept(t *testing.T) {
 	path := closed(t)
 	f, err := os.OpenFile(path+left, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -349,7 +349,7 @@ func TestAFileThatAnotherCreatorIsUsingIsLeftAlone(t *testing.T) {
 
 // On a file system without hard links, a store gets its name by a rename, and the first file
 // stays.
-func TestOneOfManyMakesTheFileWithoutHardLinks(t *testing.T) {
+func TestConcurrentCreationWithoutHardLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state.db")
 		var wg sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 
 // A caller that waits for a file during its compaction gets the new file, and not the old one,
 // which has lost its name.
-func TestWhoWaitsGetsTheFileThatHasTheName(t *testing.T) {
+func TestOpenAfterACompactionGetsTheNewFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state.db")
 		a := openAt(t, path)
@@ -52,7 +52,7 @@ func TestWhoWaitsGetsTheFileThatHasTheName(t *testing.T) {
 }
 
 // The remains of a crash during a creation may be the same store under another name.
-func TestTheRemainsOfAStoreWhoseCreationCrashedAreNotChanged(t *testing.T) {
+func TestRemainsOfACrashedCreationAreNotModified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openAt(t, path)
 	put(t, s, "a", "one")
@@ -94,7 +94,7 @@ func TestAWatchEndsWithItsStore(t *testing.T) {
 }
 
 // If the writer of a backup panics, the panic reaches the caller, and the store continues.
-func TestAWriterThatPanicsBreaksNothing(t *testing.T) {
+func TestStoreSurvivesAPanickingBackupWriter(t *testing.T) {
 	s := open(t)
 	put(t, s, "a", "one")
 	func() {

@@ -93,7 +93,7 @@ func TestABatchEndsAtItsFirstFault(t *testing.T) {
 }
 
 // A batch that fails itself before the fault returns its own error and the completed writes.
-func TestABatchThatFailsByItselfMeetsNoFault(t *testing.T) {
+func TestBatchErrorBeforeTheFaultIsReturned(t *testing.T) {
 	inner := memory.NewStore()
 	if _, err := inner.Put(t.Context(), "b", nil, ""); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestABatchThatFailsByItselfMeetsNoFault(t *testing.T) {
 }
 
 // A store does not batch unless it is asked to: each write is a call.
-func TestAStoreWithFaultsHidesThatItBatches(t *testing.T) {
+func TestFaultyStoreIsNoBatcher(t *testing.T) {
 	if _, ok := faulty.NewPlan().Store(memory.NewStore()).(backend.Batcher); ok {
 		t.Error("the faulty store makes several writes at once")
 	}

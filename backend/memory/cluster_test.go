@@ -219,7 +219,7 @@ func TestStatusIsNoGeneration(t *testing.T) {
 	}
 }
 
-func TestReactIsTheControllers(t *testing.T) {
+func TestReactSetsTheStatus(t *testing.T) {
 	c := memory.NewCluster("one")
 	c.React(func(obj *unstructured.Unstructured) map[string]any {
 		return map[string]any{"observedGeneration": obj.GetGeneration()}

@@ -77,7 +77,7 @@ func (o *output) String() string {
 }
 
 // The function rollOut of this file is the one of examples/embed, which is in another module.
-func TestTheRolloutIsTheOneOfTheReadme(t *testing.T) {
+func TestRollOutEqualsTheEmbedExample(t *testing.T) {
 	of := func(file string) string {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestEnginesWhoseClocksAreApart: three engines complete all runs, although two have clocks that
+// TestEnginesWithSkewedClocks: three engines complete all runs, although two have clocks that
 // are wrong by more than the lease and the skew, and one is killed; no update happens twice.
-func TestEnginesWhoseClocksAreApart(t *testing.T) {
+func TestEnginesWithSkewedClocks(t *testing.T) {
 	c := newCrew(t, 5)
 	c.apart = true
 	names := c.declare(9, time.Second)
@@ -128,9 +128,9 @@ func TestRunsOfSeveralProcessesShareACap(t *testing.T) {
 	}
 }
 
-// TestThePlacementsQueueHoldsOverProcesses: runs of one placement are driven one after the other,
+// TestQueueOrderAcrossProcesses: runs of one placement are driven one after the other,
 // in the order of their creation, by any engine.
-func TestThePlacementsQueueHoldsOverProcesses(t *testing.T) {
+func TestQueueOrderAcrossProcesses(t *testing.T) {
 	c := newCrew(t, 3)
 	c.slow(20 * time.Millisecond)
 	for i := range 3 {
@@ -178,9 +178,9 @@ func (c *crew) completes(run string) {
 	}
 }
 
-// TestOneOfSeveralEnginesPutsDriftBack: a change on a cluster is reverted once and reported once;
-// when the watching engine ends, another one takes over.
-func TestOneOfSeveralEnginesPutsDriftBack(t *testing.T) {
+// TestDriftIsRestoredByOneOfSeveralEngines: a change on a cluster is reverted once and reported
+// once; when the watching engine ends, another one takes over.
+func TestDriftIsRestoredByOneOfSeveralEngines(t *testing.T) {
 	c := newCrew(t, 1)
 	c.place(0, metav1.LabelSelector{}, apply.Strategy{WhenToApply: apply.Always})
 	ends := map[string]func(){}

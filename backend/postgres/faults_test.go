@@ -240,7 +240,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 }
 
 // If a put is canceled while its transaction waits for a connection, it is not made later.
-func TestAPutThatIsGivenUpBeforeItIsSent(t *testing.T) {
+func TestPutCanceledBeforeItIsSent(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), shared.DSN()+" pool_max_conns=1")
 	if err != nil {
 		t.Fatal(err)
@@ -466,7 +466,7 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 
 // An open connection to the old primary is closed after another connection has reached the
 // successor.
-func TestConnectionsToAnOldPrimaryAreGivenUp(t *testing.T) {
+func TestConnectionsToAnOldPrimaryAreClosed(t *testing.T) {
 	t.Parallel()
 	primary, standby, _ := replicas(t)
 	schema := newSchema(t, primary.DSN())

@@ -191,7 +191,7 @@ func TestSharedTransactionsThatWaitForEachOther(t *testing.T) {
 }
 
 // If another transaction holds a row, only the put of that row waits for it.
-func TestARowThatIsLockedHoldsUpItsOwnPutOnly(t *testing.T) {
+func TestLockedRowDelaysOnlyItsOwnPut(t *testing.T) {
 	c := newCrowd(t, 40)
 	tx, err := session(t, shared.DSN()).Begin(t.Context())
 	if err != nil {
@@ -246,7 +246,7 @@ func TestAPutThatIsRefusedFailsNoOther(t *testing.T) {
 // A pooler that loses the server during a commit answers ERROR, like a server that has done
 // nothing. The result of the puts is unknown, and the store does not repeat them, because a
 // repeated put would conflict with its own write.
-func TestACommitOfSeveralPutsWhoseAnswerIsLostIsUnknown(t *testing.T) {
+func TestLostCommitAnswerOfAGroupIsUnknown(t *testing.T) {
 	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", shared.Port))
 	c := newCrowdOver(t, p.dsn(), 20)
 	p.swallow.Store(swallowSeveral)
@@ -272,7 +272,7 @@ func TestACommitOfSeveralPutsWhoseAnswerIsLostIsUnknown(t *testing.T) {
 
 // A caller that cancels gets its answer immediately, even if the other puts of its transaction
 // continue, and may reuse its value.
-func TestAPutThatIsGivenUp(t *testing.T) {
+func TestCanceledPut(t *testing.T) {
 	c := newCrowd(t, 40)
 	ctx, cancel := context.WithCancel(t.Context())
 	given := c.revs["k/11"]

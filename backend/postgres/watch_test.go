@@ -259,7 +259,7 @@ func TestDeletionsAreKeptForWatchesAndRemovedLater(t *testing.T) {
 }
 
 // A watch that may have missed a deletion ends.
-func TestAWatchThatWasAwayForTooLongEnds(t *testing.T) {
+func TestWatchThatMissedPurgedRowsEnds(t *testing.T) {
 	dsn := shared.DSN()
 	o := postgres.Options{Schema: newSchema(t, dsn)}
 	s := open(t, dsn, o)

@@ -118,7 +118,7 @@ func TestFromCRDKnowsNothingOfAnotherKindOrVersion(t *testing.T) {
 	}
 }
 
-func TestFromCRDKeepsNothingOfItsArgument(t *testing.T) {
+func TestFromCRDCopiesItsArgument(t *testing.T) {
 	crd := readCRD(t)
 	source, err := FromCRD(crd)
 	if err != nil {

@@ -18,13 +18,13 @@ import (
 
 // The files in testdata/defaults contain an object of a user, and the result of the defaulters
 // and conversions of Kubernetes 1.36.3.
-func TestTheTableKnowsAllThatDefaultersAdd(t *testing.T) {
+func TestTableExplainsDefaults(t *testing.T) {
 	explainAll(t, "testdata/defaults", 50)
 }
 
 // The files in testdata/filled also contain the additions of allocators, admission and
 // controllers.
-func TestTheTableKnowsAllThatControllersFillIn(t *testing.T) {
+func TestTableExplainsFieldsSetByControllers(t *testing.T) {
 	explainAll(t, "testdata/filled", 10)
 }
 

@@ -210,7 +210,7 @@ func TestServerOwnedFields(t *testing.T) {
 	}
 }
 
-func TestWhichOrderAndPresenceHaveAMeaning(t *testing.T) {
+func TestOrderedListsAndPresence(t *testing.T) {
 	initial := fieldAt(t, "v1", "Pod", "spec.initContainers").Type
 	if !initial.Ordered || initial.List != Keyed {
 		t.Errorf("initContainers: %+v", initial)

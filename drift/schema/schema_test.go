@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-func TestJoinAsksUntilOneKnowsTheKind(t *testing.T) {
+func TestJoinReturnsTheFirstKnownType(t *testing.T) {
 	var asked []string
 	source := func(name string, t *Type) Source {
 		return SourceFunc(func(schema.GroupVersionKind) *Type {

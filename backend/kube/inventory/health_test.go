@@ -49,7 +49,7 @@ func memberAt(version, nodes int, heard time.Time) *unstructured.Unstructured {
 
 // The inventory announces frequently changing properties at most every half minute, and returns
 // current properties at every call. It announces a missing heartbeat once, when it is overdue.
-func TestLooksOfAnInventory(t *testing.T) {
+func TestInventoryNotifications(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		c := oneMember{memberAt(1, 0, began), make(chan watch.Event)}
@@ -146,7 +146,7 @@ func TestNamespacesOfAMemberAreReportedSoon(t *testing.T) {
 // A member with the condition Healthy=False for a moment is still picked. After five minutes it
 // receives nothing new, with one notification, until it is healthy again. A member that never
 // joined receives nothing at all.
-func TestAMemberThatIsIllForAMoment(t *testing.T) {
+func TestBrieflyUnhealthyMemberIsPicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oneMember{ill(memberAt(1, 0, time.Now()), "Healthy", time.Now()), make(chan watch.Event)}
 		inv := newInventory(inventoryKind{name: "MemberCluster", read: memberCluster}, c.client(), Options{})

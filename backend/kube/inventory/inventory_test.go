@@ -304,7 +304,7 @@ func TestClusterProfiles(t *testing.T) {
 
 // Excessive data in a MemberCluster affects only its own cluster, which receives nothing new and
 // states the reason.
-func TestAMemberClusterThatSaysTooMuchConcernsNoOther(t *testing.T) {
+func TestOversizedMemberClusterAffectsNoOther(t *testing.T) {
 	h := theHub(t)
 	h.Define(t, members(), "MemberCluster", "Cluster")
 	labels := map[string]string{"environment": "canary"}
@@ -344,7 +344,7 @@ func TestAMemberClusterThatSaysTooMuchConcernsNoOther(t *testing.T) {
 }
 
 // A status cannot crowd out the labels of its object.
-func TestAClusterProfilesStatusHasAsManyLabelsAsThereIsRoom(t *testing.T) {
+func TestClusterProfileStatusLabelsAreBounded(t *testing.T) {
 	h := theHub(t)
 	profiles := schema.GroupVersionResource{Group: "multicluster.x-k8s.io", Version: "v1alpha1", Resource: "clusterprofiles"}
 	h.Define(t, profiles, "ClusterProfile", "Namespaced")

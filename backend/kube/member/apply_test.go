@@ -45,9 +45,9 @@ func dataOf(t *testing.T, obj *unstructured.Unstructured) map[string]string {
 	return data
 }
 
-// TestOfManyWhoDemandThatAnObjectIsAbsentOneCreatesIt also shows that the creator owns the
+// TestConcurrentCreatesWithAbsentPrecondition also shows that the creator owns the
 // applied fields: fields that it no longer applies are removed.
-func TestOfManyWhoDemandThatAnObjectIsAbsentOneCreatesIt(t *testing.T) {
+func TestConcurrentCreatesWithAbsentPrecondition(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
 	for round := range 10 {
@@ -77,9 +77,9 @@ func TestOfManyWhoDemandThatAnObjectIsAbsentOneCreatesIt(t *testing.T) {
 	}
 }
 
-// TestAnObjectThatWasMadeAgainIsNotTakenForTheOldOne checks the preconditions of API servers and
+// TestPreconditionsDetectARecreatedObject checks the preconditions of API servers and
 // their translation to errors.
-func TestAnObjectThatWasMadeAgainIsNotTakenForTheOldOne(t *testing.T) {
+func TestPreconditionsDetectARecreatedObject(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
 	id := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: ns, Name: "a"}
@@ -228,9 +228,9 @@ func TestADefinitionAndItsObjectsCanBeAppliedAtOnce(t *testing.T) {
 	})
 }
 
-// TestAKindThatNeverComesIsWaitedForNoLongerThanTheContext defines a kind whose short name is
+// TestWaitForAMissingKindEndsWithTheContext defines a kind whose short name is
 // taken.
-func TestAKindThatNeverComesIsWaitedForNoLongerThanTheContext(t *testing.T) {
+func TestWaitForAMissingKindEndsWithTheContext(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
 	group := ns + ".example.com"

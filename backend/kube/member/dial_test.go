@@ -108,9 +108,9 @@ func TestAClusterThatWasSwappedIsNotWritten(t *testing.T) {
 	defer other.Close()
 }
 
-// TestAConnThatHadToConnectAnewLooksWhereItIsBeforeItWrites has one address that leads to another
+// TestReconnectVerifiesTheClusterBeforeWriting has one address that leads to another
 // cluster of the same authority after a while.
-func TestAConnThatHadToConnectAnewLooksWhereItIsBeforeItWrites(t *testing.T) {
+func TestReconnectVerifiesTheClusterBeforeWriting(t *testing.T) {
 	var uid atomic.Value
 	var looked, written atomic.Int32
 	uid.Store("one")
@@ -213,9 +213,9 @@ func TestAConfigurationThatCannotBeUsedIsPermanent(t *testing.T) {
 	}
 }
 
-// TestT13AMemberIsReachedAsWhoTheConfigurationImpersonates never falls back to the engine's own
+// TestT13ConnectionsImpersonateTheConfiguredUser never falls back to the engine's own
 // identity.
-func TestT13AMemberIsReachedAsWhoTheConfigurationImpersonates(t *testing.T) {
+func TestT13ConnectionsImpersonateTheConfiguredUser(t *testing.T) {
 	s := clusters.Server(t, "one")
 	cfg := s.Config()
 	cfg.Impersonate = rest.ImpersonationConfig{UserName: "nobody"}

@@ -27,8 +27,8 @@ const (
 	token  = "token: " + canary
 )
 
-// TestT12AKubeconfigAsksForNothingThatIsNotAllowed is about kubeconfigs from others.
-func TestT12AKubeconfigAsksForNothingThatIsNotAllowed(t *testing.T) {
+// TestT12ForbiddenKubeconfigFieldsAreRefused is about kubeconfigs from others.
+func TestT12ForbiddenKubeconfigFieldsAreRefused(t *testing.T) {
 	pem := base64.StdEncoding.EncodeToString([]byte(canary))
 	exec := "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/" + canary + ", interactiveMode: Never}"
 	provider := "auth-provider: {name: oidc, config: {id-token: " + canary + "}}"
@@ -115,7 +115,7 @@ func TestT12AKubeconfigAsksForNothingThatIsNotAllowed(t *testing.T) {
 	}
 }
 
-func TestAKubeconfigThatCannotBeReadIsAPermanentErrorWhichQuotesNothing(t *testing.T) {
+func TestInvalidKubeconfigIsAPermanentErrorWithoutQuotes(t *testing.T) {
 	good := string(kubeconfigWith(secure, token))
 	tests := map[string]string{
 		"no YAML":             "a: [" + canary,

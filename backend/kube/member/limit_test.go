@@ -167,7 +167,7 @@ func peakOf(f func()) uint64 {
 	}
 }
 
-func TestAMemberThatIsSlowTakesNoLongerThanTheTimeout(t *testing.T) {
+func TestSlowMemberTimesOut(t *testing.T) {
 	tests := map[string]func(w http.ResponseWriter, gone <-chan struct{}){
 		"says nothing": func(_ http.ResponseWriter, gone <-chan struct{}) { <-gone },
 		"stops halfway": func(w http.ResponseWriter, gone <-chan struct{}) {
@@ -262,7 +262,7 @@ func names(w io.Writer) {
 	}
 }
 
-func TestTheProxyOfTheEnvironmentIsNotForMembers(t *testing.T) {
+func TestMembersIgnoreTheProxyOfTheEnvironment(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://127.0.0.1:1")
 	t.Setenv("NO_PROXY", "")
 	cfg := &rest.Config{Host: "https://member.invalid"}
@@ -276,7 +276,7 @@ func TestTheProxyOfTheEnvironmentIsNotForMembers(t *testing.T) {
 	}
 }
 
-func TestT13AnImpersonationOfNobodyIsRefused(t *testing.T) {
+func TestT13ImpersonationWithoutAUserIsRefused(t *testing.T) {
 	for _, i := range []rest.ImpersonationConfig{{Groups: []string{"system:masters"}}, {UID: "u"}, {Extra: map[string][]string{"a": {"b"}}}} {
 		_, err := member.NewConn(&rest.Config{Host: "https://member.invalid", Impersonate: i}, member.Options{})
 		if !errors.Is(err, backend.ErrPermanent) {
@@ -285,9 +285,9 @@ func TestT13AnImpersonationOfNobodyIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnAddressThatLeadsToNoAPIServerSaysNothing is about a proxy with a starting server: an
+// TestNotFoundFromAProxyIsNotAMissingObject is about a proxy with a starting server: an
 // object that it does not find may exist.
-func TestAnAddressThatLeadsToNoAPIServerSaysNothing(t *testing.T) {
+func TestNotFoundFromAProxyIsNotAMissingObject(t *testing.T) {
 	_, cfg := hostileServer(t, http.NotFound)
 	c, err := member.NewConn(cfg, member.Options{})
 	if err != nil {

@@ -48,9 +48,9 @@ func clusterEnvelope(name string, objs map[string]*unstructured.Unstructured) *u
 	}}
 }
 
-// TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt places a definition, an object of its
+// TestSnapshotWithKindObjectAndWebhook places a definition, an object of its
 // kind and a webhook that refuses later objects, from an envelope, and removes them again.
-func TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt(t *testing.T) {
+func TestSnapshotWithKindObjectAndWebhook(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
 	group := ns + ".example.com"

@@ -224,7 +224,7 @@ func TestUndecodableObjectsAreRefused(t *testing.T) {
 
 // A webhook that judges one object does not answer, which the member answers with 500.
 // The other objects of its phase are applied, later phases once it is there.
-func TestAnObjectThatAMemberFailsOverHoldsBackNoOther(t *testing.T) {
+func TestFailingWebhookBlocksNoOtherObject(t *testing.T) {
 	s := clusters.Server(t, "two")
 	ns := s.Namespace(t)
 	c := connTo(t, s)

@@ -218,9 +218,9 @@ func TestAWatchMissesNothingWhileItIsInterrupted(t *testing.T) {
 	w.after("a change after 410 in the stream", change)
 }
 
-// TestAWatchThatSeesNothingAnyMoreEnds checks that a silent watch ends, so that the engine can
+// TestSilentWatchEnds checks that a silent watch ends, so that the engine can
 // report an unreachable cluster.
-func TestAWatchThatSeesNothingAnyMoreEnds(t *testing.T) {
+func TestSilentWatchEnds(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, _, faults := counted(t, s.Config())
 	w := watch(t, c, settingsIn(s.Namespace(t), "a"))

@@ -74,7 +74,7 @@ func mustPut(t *testing.T, s backend.Store, key, value string, prev backend.Revi
 	return rev
 }
 
-func TestAStoreWriteThatIsRepeatedAndThenRefusedBecauseOfItselfHasHappened(t *testing.T) {
+func TestRetriedWriteThatConflictsWithItselfSucceeds(t *testing.T) {
 	s, other, faults := spoiled(t)
 	for _, verb := range []string{"create", "update"} {
 		t.Run(verb, func(t *testing.T) {
@@ -268,9 +268,9 @@ func keysOf(ctx context.Context, s backend.Store, prefix string) (keys []string,
 	return keys, nil
 }
 
-// TestAConflictAboutSomethingElseIsNoConflictOfTheRecord is about the conflict of a quota with
+// TestQuotaConflictIsNoRecordConflict is about the conflict of a quota with
 // many concurrent writers.
-func TestAConflictAboutSomethingElseIsNoConflictOfTheRecord(t *testing.T) {
+func TestQuotaConflictIsNoRecordConflict(t *testing.T) {
 	s, other, faults := spoiled(t)
 	rev := mustPut(t, other, "there", "1", "")
 	for what, put := range map[string]func() error{
@@ -289,9 +289,9 @@ func TestAConflictAboutSomethingElseIsNoConflictOfTheRecord(t *testing.T) {
 	}
 }
 
-// TestAnAddressThatLeadsToNoAPIServerSaysNothing is about a proxy with a starting server: a
+// TestNotFoundFromAProxyIsNotAMissingObject is about a proxy with a starting server: a
 // record that it does not find may exist.
-func TestAnAddressThatLeadsToNoAPIServerSaysNothing(t *testing.T) {
+func TestNotFoundFromAProxyIsNotAMissingObject(t *testing.T) {
 	proxy := httptest.NewServer(http.NotFoundHandler())
 	defer proxy.Close()
 	s := storeOn(t, &rest.Config{Host: proxy.URL}, "records")

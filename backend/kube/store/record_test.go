@@ -60,7 +60,7 @@ func checkNames(t *testing.T, a, b string) {
 	}
 }
 
-func TestNamesOfKeysThatFitAreInTheirOrder(t *testing.T) {
+func TestObjectNamesKeepTheOrderOfKeys(t *testing.T) {
 	keys := randomKeys(rand.New(rand.NewPCG(1, 1)), 150)
 	for _, a := range keys {
 		checkName(t, a)

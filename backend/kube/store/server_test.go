@@ -28,7 +28,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-func TestAStoreListsEveryPrefixAsASimpleOneDoes(t *testing.T) {
+func TestListMatchesTheMemoryStore(t *testing.T) {
 	server := clusters.Server(t, "one")
 	s, model := storeOn(t, server.Config(), server.Namespace(t)), memory.NewStore()
 	long := strings.Repeat("k", 150)
@@ -221,7 +221,7 @@ func changeSecret(t *testing.T, server *kubeenv.Server, namespace string, change
 	return secret.Name
 }
 
-func TestAStoreIsNotHeldBackByItsClient(t *testing.T) {
+func TestClientRateLimitIsDisabled(t *testing.T) {
 	server := clusters.Server(t, "one")
 	cfg := server.Config()
 	cfg.QPS = 0

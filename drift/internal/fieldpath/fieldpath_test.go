@@ -142,7 +142,7 @@ func TestAPatternMatchesNamesIndexesAndKeys(t *testing.T) {
 	}
 }
 
-func TestAPatternThatIsNoneIsRefused(t *testing.T) {
+func TestInvalidPatternsAreRefused(t *testing.T) {
 	for _, s := range []string{
 		"spec", "/a~", "/a~2", "/[name=app", "/[]", "/[name]", `/[name="app]`, `/[name="a"b]`, "/[a=1,]", "/[a=1,b]",
 	} {

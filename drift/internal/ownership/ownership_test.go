@@ -70,7 +70,7 @@ const ours = `{"f:metadata":{"f:labels":{".":{},"f:a":{}},"f:finalizers":{".":{}
 "f:spec":{"f:replicas":{},"f:args":{},"f:strategy":{"f:type":{}},
 "f:ports":{".":{},"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{},"f:protocol":{}},"k:{\"port\":53}":{".":{},"f:port":{}}}}}`
 
-func TestTheOwnerIsWhoWroteAValueLast(t *testing.T) {
+func TestOwnerIsTheLastWriter(t *testing.T) {
 	o := jsonOf(t, live)
 	all := managed(
 		t,
@@ -116,7 +116,7 @@ func TestTheOwnerIsWhoWroteAValueLast(t *testing.T) {
 	}
 }
 
-func TestOwnersTellsUsFromOthers(t *testing.T) {
+func TestOwnersSeparatesOurManagerFromOthers(t *testing.T) {
 	o := jsonOf(t, live)
 	f, _ := Parse(managed(
 		t, entry("slipway", "Apply", "", "", ours),
@@ -188,7 +188,7 @@ func TestTheNumberOfEntriesAndFieldsIsLimited(t *testing.T) {
 	}
 }
 
-func TestATimeThatIsNoneIsNotShown(t *testing.T) {
+func TestInvalidTimeIsOmitted(t *testing.T) {
 	f, _ := Parse(managed(t, entry("m", "Apply", "", "yesterday", `{"f:a":{}}`)))
 	if got, _ := f.Owner([]Step{{Name: "a"}}); got.Time != "" {
 		t.Errorf("got the time %q", got.Time)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-func TestANumberThatIsNoneOfJSONIsRefused(t *testing.T) {
+func TestNonJSONNumbersAreRefused(t *testing.T) {
 	for _, text := range []string{"", "-", "1e", "1e1e1", ".5", "0x10", "1_0", "NaN", "+1", "1e99999999999"} {
 		if IsNumber(json.Number(text)) {
 			t.Errorf("%q is taken for a number", text)

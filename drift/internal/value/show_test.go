@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestAValueIsShownAsItIs(t *testing.T) {
+func TestShowOfShortValues(t *testing.T) {
 	for _, c := range []struct {
 		value any
 		want  string
@@ -100,7 +100,7 @@ func TestALongLineIsShownWhereItDiffers(t *testing.T) {
 	}
 }
 
-func TestOfALongValueOfOneSideTheBeginningIsShown(t *testing.T) {
+func TestLongValueOfOneSideIsTruncated(t *testing.T) {
 	s := Show(nil, strings.Repeat("xy", 500), false, true, 100)
 	if s.Hub != nil || !strings.Contains(string(s.Member), `line 1: \"xyxy`) {
 		t.Errorf("got %s and %s", s.Hub, s.Member)

@@ -98,7 +98,7 @@ func TestAnErrorOfAServerIsOfItsKind(t *testing.T) {
 	}
 }
 
-func TestAClassifiedErrorIsStillThatOfTheServer(t *testing.T) {
+func TestClassifyKeepsTheServerError(t *testing.T) {
 	err := Classify("get", "x", apierrors.NewTooManyRequests("busy", 7))
 	if after, ok := apierrors.SuggestsClientDelay(err); !ok || after != 7 || !apierrors.IsTooManyRequests(err) {
 		t.Errorf("%v asks to wait %d, %t", err, after, ok)
@@ -108,7 +108,7 @@ func TestAClassifiedErrorIsStillThatOfTheServer(t *testing.T) {
 	}
 }
 
-func TestAnErrorQuotesNothingOfAnObject(t *testing.T) {
+func TestErrorsContainNoObjectContent(t *testing.T) {
 	path := field.NewPath("data").Key("password")
 	object := &corev1.Secret{Data: map[string][]byte{"password": []byte(hidden)}}
 	secrets, maps := schema.GroupResource{Resource: "secrets"}, schema.GroupResource{Resource: "configmaps"}

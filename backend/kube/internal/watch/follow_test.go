@@ -59,9 +59,9 @@ func at(version string) *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
 }
 
-// TestAnAnswerThatIsLostIsNotWaitedForForEver is about a proxy that keeps the
+// TestLostAnswerTimesOut is about a proxy that keeps the
 // connection and has lost the request.
-func TestAnAnswerThatIsLostIsNotWaitedForForEver(t *testing.T) {
+func TestLostAnswerTimesOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		changes := watch.NewFake()
@@ -98,9 +98,9 @@ func TestAnAnswerThatIsLostIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-// TestAServerThatFailsIsTriedForAWhile counts the failures of a server that fails in a different
-// way at each attempt.
-func TestAServerThatFailsIsTriedForAWhile(t *testing.T) {
+// TestWatchRetriesAFailingServerForALimitedTime counts the failures of a server that fails in a
+// different way at each attempt.
+func TestWatchRetriesAFailingServerForALimitedTime(t *testing.T) {
 	broken := errors.New("broken")
 	for name, s := range map[string]*server{
 		"lists":         {list: func(context.Context, int) (string, error) { return "", broken }},

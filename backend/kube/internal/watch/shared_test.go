@@ -19,7 +19,7 @@ func sharedOf(changes watch.Interface) (*Shared[string, NoIndex], *server) {
 	}, Patience: Patience}, s
 }
 
-func TestSubscribersShareAWatchUntilTheLastHasLeftForAWhile(t *testing.T) {
+func TestSharedWatchEndsAfterTheLastSubscriber(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		changes := watch.NewFake()
 		shared, s := sharedOf(changes)
