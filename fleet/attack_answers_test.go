@@ -159,7 +159,7 @@ func (s *approvalEnv) tryID(t *testing.T, what string, d approval.Decision, want
 
 // A policy that requires the binding refuses answers of people without it. An authority need not
 // name it, because the engine sets the binding of its answers.
-func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
+func TestPolicyMayRequireABinding(t *testing.T) {
 	t.Parallel()
 	for _, require := range []bool{false, true} {
 		atFirstGate(t, approval.Policy{RequireBinding: require, Quorums: []approval.Quorum{{Count: 5}}}, func(s *approvalEnv, r approval.Request) {

@@ -31,7 +31,7 @@ type scheduler struct {
 func (s scheduler) NextAsk(r approval.Request) time.Duration { return s.next(r) }
 
 // An authority is asked at the times that the documentation of the package promises.
-func TestTheScheduleOfAsking(t *testing.T) {
+func TestAuthoritySchedule(t *testing.T) {
 	t.Parallel()
 	const s = time.Second
 	person := approval.Identity{Name: "ann"}

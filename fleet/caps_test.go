@@ -235,7 +235,7 @@ func TestRunsTakeTurnsAtACap(t *testing.T) {
 
 // A run returns its slots to others if it is aborted or deleted, or if its engine dies. A stopped
 // run returns them as its clusters in flight end.
-func TestRunsGiveTheirCapBack(t *testing.T) {
+func TestEndedRunsReleaseTheirCap(t *testing.T) {
 	away := map[string]func(t *testing.T, e *fleet.Engine, kill func()){
 		"stopped": func(t *testing.T, e *fleet.Engine, _ func()) {
 			done(t, e.Run("run-a").Command(t.Context(), stages.Command{Verb: stages.Stop}))

@@ -103,7 +103,7 @@ func TestADeletedPlacementGoesFromEverywhere(t *testing.T) {
 }
 
 // A placement that is being deleted refuses all other requests, and says why.
-func TestADeletedPlacementTakesNothingMore(t *testing.T) {
+func TestPlacementBeingDeletedRefusesRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()

@@ -138,7 +138,7 @@ func TestDiffEqualsTheChangesOfTheRun(t *testing.T) {
 }
 
 // The differences are those of the named plan, or the call fails.
-func TestADifferenceIsThatOfThePlan(t *testing.T) {
+func TestDiffIsBoundToThePlan(t *testing.T) {
 	w, e := declared(t, nil)
 	spec := newRun()
 	spec.Plan = must(e.Preview(t.Context(), spec))(t).Plan.Digest

@@ -396,7 +396,7 @@ func TestDriftIsReportedOnceAcrossRestarts(t *testing.T) {
 
 // An engine dies at any write while it restores an object. Another engine or a run completes its
 // work, and nothing is applied twice.
-func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
+func TestCrashWhileRestoringDrift(t *testing.T) {
 	t.Parallel()
 	for i, crash := range []func(int) faulty.Rule{faulty.CrashBefore, faulty.CrashAfter} {
 		for n := 1 + 3*i%apart(6); ; n += apart(6) {
@@ -515,7 +515,7 @@ func (h hiding) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstruct
 
 // An object that a member does not show is a problem of its own, and hides no drift of other
 // objects.
-func TestAnObjectThatIsNotShownHidesNoDrift(t *testing.T) {
+func TestUnreadableObjectHidesNoDriftOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()

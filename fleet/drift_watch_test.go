@@ -25,7 +25,7 @@ import (
 // The start time of a difference is kept as long as the difference exists, over comparisons and
 // restarts. The store is written only when the difference changes. A new difference has a new start
 // time (T3 and T8 of the cases).
-func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
+func TestDriftKeepsItsStartTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
 		recorded := func() drift.ClusterReport {

@@ -187,7 +187,7 @@ func TestAnEngineTakesOneRunAfterTheOther(t *testing.T) {
 
 // If the engine of a run dies at the run's end, another engine records the end. Until then the run
 // is among the leases.
-func TestAnEndIsSeenToByAnotherEngine(t *testing.T) {
+func TestAnotherEngineRecordsTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSharing(t, 1)

@@ -56,7 +56,7 @@ func TestEnsureRun(t *testing.T) {
 }
 
 // A different run of the same name is left alone, and the error lists all differences at once.
-func TestEnsureRunThatIsAnotherOne(t *testing.T) {
+func TestEnsureRunOfADifferentRun(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	w.capture(e, "v1")

@@ -61,7 +61,7 @@ func TestFollowWhenAClockIsBehind(t *testing.T) {
 }
 
 // Wait returns when the end of the run was recorded, so that its caller finds the placement free.
-func TestWaitForTheEndToBeSeenTo(t *testing.T) {
+func TestWaitReturnsAfterTheRecordedEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, run := endedRun(t)
 		ended := make(chan Status, 1)

@@ -176,7 +176,7 @@ func TestFollowRunThatIsStartedAgain(t *testing.T) {
 
 // The events end with an error that says why, if there is no such run or it is deleted. It makes no
 // difference whether the run had events before the deletion, and whether a new run gets its name.
-func TestFollowRunThatIsNotThere(t *testing.T) {
+func TestFollowRunOfMissingAndDeletedRuns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		w.capture(e, "v0")

@@ -275,7 +275,7 @@ func TestAForecastIsNewWhenTheRunChanges(t *testing.T) {
 
 // The forecast of a run that does not continue by itself names its assumptions. The forecast of a
 // run that never ends names the reason. Neither writes anything.
-func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
+func TestForecastOfABlockedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := newConstantEnv(t, 3, time.Minute, calendar.Rules{})
 		spec := fleet.RunSpec{Name: "held", Placement: "p", Hold: true, Strategy: allAtOnce(1, stages.Task{Type: stages.Approval})}

@@ -204,7 +204,7 @@ func TestALatePageOfADeletedRunIsCollected(t *testing.T) {
 
 // Pages of the placement that no record names are collected. If they belong to a commit in
 // progress, that commit is refused and made again.
-func TestPagesOfThePlacementThatNothingNamesAreCollected(t *testing.T) {
+func TestUnreferencedPlacementPagesAreCollected(t *testing.T) {
 	w, e := overridden(t)
 	for i := range 30 {
 		w.capture(e, fmt.Sprint("v", i))

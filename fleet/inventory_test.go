@@ -44,7 +44,7 @@ func hostile(inner backend.Inventory) backend.Inventory {
 
 // Excessive data about one cluster concerns only that cluster: it is not picked, with a reason, and
 // the others are planned as usual.
-func TestAnInventoryThatSaysTooMuchOfAClusterConcernsNoOther(t *testing.T) {
+func TestOversizedClusterAffectsNoOther(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	want := must(e.Preview(t.Context(), specOf("r", 0)))(t).Plan

@@ -41,7 +41,7 @@ func newIn(s fleet.Status) string {
 
 // A cluster is new until the admission of a run that updates it, whether the run has begun with it
 // or not. New clusters are brought up although one of them fails.
-func TestNewClustersAreThoseThatNoRunWasToUpdate(t *testing.T) {
+func TestNewClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(*fleet.Placement) {})
 		w.capture(e, "v0")
@@ -95,7 +95,7 @@ func orderIn(s fleet.Status) string {
 
 // A cluster that a run changed and did not prove is the first of the next plan that begins with
 // unproven clusters, while that run is under way and after it has ended. A proof ends that.
-func TestUnprovenClustersAreThoseThatRunsLeft(t *testing.T) {
+func TestUnprovenClustersComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(*fleet.Placement) {})
 		w.capture(e, "v0")

@@ -105,7 +105,7 @@ func onceEnv(t *testing.T, s apply.Strategy, c *jobController, obj *unstructured
 // A Job that completed and was removed by its time to live does not run again: not in a run that
 // waits for another object, not between runs, not in later runs, not after a restart and not in a
 // rollback. Another version of it runs.
-func TestAJobThatCompletedAndIsGoneRunsOnce(t *testing.T) {
+func TestCompletedAndRemovedJobIsNotRepeated(t *testing.T) {
 	for name, c := range map[string]struct {
 		when apply.WhenToApply
 		jobController
@@ -196,7 +196,7 @@ func TestAJobThatCompletedAndIsGoneRunsOnce(t *testing.T) {
 
 // A Job that failed and was then removed fails its cluster. Only another attempt or another run
 // applies it again.
-func TestAJobThatFailedAndIsGoneRunsAgainByARunOnly(t *testing.T) {
+func TestFailedAndRemovedJobIsRepeatedOnlyByARun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &jobController{stays: 5 * time.Second, failing: []string{"v1"}}
 		w, e, stop := onceEnv(t, apply.Strategy{WhenToApply: apply.Always}, c, job("v1", 1))

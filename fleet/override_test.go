@@ -94,7 +94,7 @@ func TestRenderErrorsNameEverything(t *testing.T) {
 }
 
 // A failure that many clusters share is reported once, and its text does not grow with the fleet.
-func TestRenderProblemsArePutTogether(t *testing.T) {
+func TestSharedRenderErrorsAreReportedOnce(t *testing.T) {
 	o := replaceFor("canary", `${MEMBER-CLUSTER-LABEL-KEY-none}`)
 	w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{o} })
 	for i := range 500 {

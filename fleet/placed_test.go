@@ -137,7 +137,7 @@ func TestPlacedAfterACleanup(t *testing.T) {
 
 // The policy is that of the last run that proved a cluster's content, even after its record is
 // deleted. A change of the number of clusters makes no new policy.
-func TestTheRunOfWhichPolicyCameToClustersLast(t *testing.T) {
+func TestPolicyOfTheLastProvenRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()

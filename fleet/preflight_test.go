@@ -172,7 +172,7 @@ func TestPreflightBeforeCatchUp(t *testing.T) {
 	})
 }
 
-func TestClustersThatAreCleanedAreNotAskedAbout(t *testing.T) {
+func TestPreflightOmitsCleanedClusters(t *testing.T) {
 	u := &choosy{}
 	asking(t, u, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.create(e, fleet.RunSpec{Name: "r1", Placement: "p", Strategy: allAtOnce(3)})

@@ -56,7 +56,7 @@ func (h *held) hold(begin, key string) {
 
 // A waiting run asks for its turn while the previous run ends. It does not become active before the
 // end of that run is recorded, because the run may have to be rolled back.
-func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
+func TestWaitingRunStartsAfterTheRecordedEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := fourStages(t)
 		drives, waits := holdCalls(w.store, "", "placement/"), holdCalls(w.store, "run/r1", "")

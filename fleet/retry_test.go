@@ -80,7 +80,7 @@ func TestARunThatHasFailedIsRetriedOnlyWithThePlacement(t *testing.T) {
 }
 
 // A retry without work leaves the placement to others.
-func TestARetryOfNothingTakesNoPlacement(t *testing.T) {
+func TestEmptyRetryLeavesThePlacementFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)
 		e := w.newEngine(fleet.Config{})
@@ -103,7 +103,7 @@ func TestARetryOfNothingTakesNoPlacement(t *testing.T) {
 
 // The result of each attempt of a run is recorded once: a retry without work does not restore the
 // bindings from before another run.
-func TestARetryOfNothingTakesNothingIn(t *testing.T) {
+func TestEmptyRetryKeepsTheBindings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)
 		e := w.newEngine(fleet.Config{})
@@ -129,7 +129,7 @@ func TestARetryOfNothingTakesNothingIn(t *testing.T) {
 }
 
 // A run that was stopped before its turn waits for its turn after a retry, too.
-func TestARunThatWasStoppedInTheLineIsRetriedIntoIt(t *testing.T) {
+func TestRetryOfARunStoppedInTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)
 		e := w.newEngine(fleet.Config{})

@@ -87,7 +87,7 @@ func TestTheHostNamesARollback(t *testing.T) {
 
 // A host that returns an invalid name or the same name again, or that panics, does no harm: the
 // default name is used.
-func TestNamesOfTheHostThatAreNone(t *testing.T) {
+func TestInvalidRollbackNamesOfTheHost(t *testing.T) {
 	for what, c := range map[string]struct {
 		names func(string, string, int) string
 		want  string

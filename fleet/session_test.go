@@ -119,7 +119,7 @@ func TestValidSessionKeepsRunsAndWatches(t *testing.T) {
 
 // An engine loses a run if each of its turns fails, and a watch if its reconcile hangs, although
 // the engine renews its session.
-func TestASessionKeepsNothingThatMakesNoProgress(t *testing.T) {
+func TestSessionReleasesRunsWithoutProgress(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)

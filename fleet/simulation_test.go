@@ -374,7 +374,7 @@ func (s *staged) give(t *testing.T, w *engineEnv, e *fleet.Engine, c stages.Comm
 
 // A simulation and the engine produce the same events at the same moments: both carry out the same
 // plan by the same rules, and only the clusters are simulated.
-func TestTheTraceOfASimulationIsThatOfTheEngine(t *testing.T) {
+func TestSimulationEqualsTheEngine(t *testing.T) {
 	all := 200
 	if soak() {
 		all = 5000

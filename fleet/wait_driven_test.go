@@ -13,7 +13,7 @@ import (
 
 // A client that waits for a run of the same engine reads the run at the beginning and at the end,
 // however often it is saved.
-func TestWaitingForARunThatIsDrivenHereReadsNothing(t *testing.T) {
+func TestWaitOnTheDrivingEngineReadsRarely(t *testing.T) {
 	reads := func(wait bool) (n int) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newSmallEnv(t, 20)

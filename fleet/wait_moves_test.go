@@ -103,7 +103,7 @@ func TestARunThatTimesOutMoves(t *testing.T) {
 	})
 }
 
-func TestARunWithACommandThatIsNotTakenInMoves(t *testing.T) {
+func TestRunWithAnUnreadCommandMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		w.capture(e, "v0")

@@ -138,7 +138,7 @@ func TestNothingStartsBeforeTheWindowsAreKnown(t *testing.T) {
 	}
 }
 
-func TestWindowsThatCannotBeAskedForLaterStayAsTheyWere(t *testing.T) {
+func TestFailedCalendarKeepsTheEarlierWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		windows := &timetable{}
 		windows.set(nightly())
@@ -257,7 +257,7 @@ func (w hanging) Rules(context.Context, *stages.Plan) (calendar.Rules, error) {
 
 // If the host does not provide the windows, an engine continues with clusters in flight, even with
 // a short lease, and starts no others.
-func TestAHostThatHangsOverTheWindowsHoldsUpNothingInFlight(t *testing.T) {
+func TestHangingCalendarDelaysNoClusterInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := scheduled(t, &timetable{}, func(s *stages.Strategy) { s.MinHealthy.Duration = 30 * time.Second })
 		stop := running(t, e)

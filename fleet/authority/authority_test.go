@@ -344,7 +344,7 @@ type every struct {
 
 func (e every) NextAsk(approval.Request) time.Duration { return e.d }
 
-func TestACombinationIsAskedWhenTheFirstMemberWantsToBe(t *testing.T) {
+func TestCombinationUsesTheEarliestScheduleOfItsMembers(t *testing.T) {
 	const s = time.Second
 	quiet := says("nothing")
 	for name, c := range map[string]struct {

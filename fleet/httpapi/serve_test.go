@@ -90,7 +90,7 @@ func TestAProgramIsFoundThroughTheFileOfItsStore(t *testing.T) {
 	}
 }
 
-func TestOnASocketTheIdentityIsTheUserUnlessOneIsNamed(t *testing.T) {
+func TestSocketIdentityDefaultsToTheLocalUser(t *testing.T) {
 	v := newEnv(t)
 	_, address, _ := serve(v, httpapi.ServeOptions{})
 	starter := func(name string, as approval.Identity) approval.Identity {
@@ -156,7 +156,7 @@ func TestAnnouncementOfAKilledProcessIsStale(t *testing.T) {
 	}
 }
 
-func TestWithTokensTheIdentityIsThatOfTheToken(t *testing.T) {
+func TestTokenIdentity(t *testing.T) {
 	v := newEnv(t)
 	authenticate, err := httpapi.Tokens(strings.NewReader("s3cret,bob,1001,\"ops,release\"\nother,eve,1002\n"))
 	v.must(err)

@@ -186,7 +186,7 @@ func TestADisabledTriggerCreatesNothing(t *testing.T) {
 
 // A run keeps the strategy with which it was created. A new strategy in the trigger alone causes
 // no run.
-func TestAChangedStrategyIsThatOfTheNextRun(t *testing.T) {
+func TestChangedStrategyAppliesToTheNextRun(t *testing.T) {
 	play(t, func(e *env) {
 		e.fires(auto(), trigger.Created, "auto-0")
 		e.ends("auto-0", stages.Completed)
@@ -194,7 +194,7 @@ func TestAChangedStrategyIsThatOfTheNextRun(t *testing.T) {
 	})
 }
 
-func TestARunOfAnotherThatHasTheNameIsAnError(t *testing.T) {
+func TestForeignRunOfTheSameNameIsAConflict(t *testing.T) {
 	play(t, func(e *env) {
 		_, err := e.engine.CreateRun(e.t.Context(), fleet.RunSpec{Name: "auto-0", Placement: "web", Strategy: auto().Strategy, Owner: "ann"})
 		e.must(err)
@@ -239,7 +239,7 @@ func TestARevisionNamesTheRun(t *testing.T) {
 	})
 }
 
-func TestAnInvalidTriggerIsRefusedWithEverythingThatIsWrong(t *testing.T) {
+func TestInvalidTriggerReportsAllProblems(t *testing.T) {
 	_, err := trigger.Fire(t.Context(), nil, trigger.Trigger{Name: strings.Repeat("A", trigger.MaxName+1)})
 	for _, part := range []string{"name: Invalid value", "name: Too long", "placement: Required value"} {
 		if err == nil || !strings.Contains(err.Error(), part) {

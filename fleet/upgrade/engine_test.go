@@ -161,7 +161,7 @@ func TestARefusedCatchUpLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestAClusterThatCannotBeAskedBeforehandIsCheckedWhenItStarts(t *testing.T) {
+func TestUnreachableClusterIsCheckedWhenItStarts(t *testing.T) {
 	w := testState("w1", "e2")
 	w.Clusters["e2"].ControlPlane = "1.28.0"
 	w.Regions["east"].Unavailable = true
@@ -180,7 +180,7 @@ func TestAClusterThatCannotBeAskedBeforehandIsCheckedWhenItStarts(t *testing.T) 
 	})
 }
 
-func TestAClusterThatIsThereIsSkippedByItsRun(t *testing.T) {
+func TestRunSkipsAnUpToDateCluster(t *testing.T) {
 	upgrading(t, testState("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
@@ -271,7 +271,7 @@ func TestAStopLetsClustersInFlightFinishAndAStartContinues(t *testing.T) {
 	})
 }
 
-func TestAClusterThatAnotherClientWorksOnLetsOthersGoFirst(t *testing.T) {
+func TestBusyClusterYieldsItsTurn(t *testing.T) {
 	upgrading(t, testState("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		if err := r.p.Occupy("w1", "scaling", time.Hour); err != nil {
 			t.Fatal(err)

@@ -92,7 +92,7 @@ func TestAChannelOfImagesLeavesVersions(t *testing.T) {
 	}
 }
 
-func TestAnInvalidProfileIsRefusedWithEverythingThatIsWrong(t *testing.T) {
+func TestInvalidProfileReportsAllProblems(t *testing.T) {
 	for _, c := range []struct {
 		profile upgrade.Profile
 		want    []string

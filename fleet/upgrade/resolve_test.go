@@ -93,7 +93,7 @@ func TestOnlyConsistentIsResolvedForARun(t *testing.T) {
 	}
 }
 
-func TestConsistentIsAnErrorWhereItCannotBeResolved(t *testing.T) {
+func TestUnresolvableConsistentImages(t *testing.T) {
 	common := map[string][]string{"linux": {"l1"}}
 	for name, tc := range map[string]struct {
 		s    shelf

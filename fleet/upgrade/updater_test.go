@@ -71,7 +71,7 @@ func TestEachTypeUpgradesItsParts(t *testing.T) {
 	}
 }
 
-func TestNothingIsProvenBeforeItIsThere(t *testing.T) {
+func TestUnfinishedUpgradeIsUnproven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState("w1")
 		w.Clusters["w1"].Unhealthy.Duration = time.Hour
@@ -98,7 +98,7 @@ func TestNothingIsProvenBeforeItIsThere(t *testing.T) {
 	})
 }
 
-func TestAClusterThatIsThereIsSkipped(t *testing.T) {
+func TestUpToDateClusterIsSkipped(t *testing.T) {
 	there := func(w embedded.State, image string) embedded.State {
 		c := w.Clusters["w1"]
 		c.ControlPlane = "v1.30.2"
@@ -158,7 +158,7 @@ func TestLatestIsFixedAtTheStartOfTheCluster(t *testing.T) {
 	})
 }
 
-func TestAFailureIsTheProvidersAndTheNextAttemptContinues(t *testing.T) {
+func TestFailedOperationIsContinuedByTheNextAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState("w1")
 		w.Clusters["w1"].Fail, w.Clusters["w1"].Failure = 1, "quota exceeded"
@@ -231,7 +231,7 @@ func TestACleanedClusterIsNotChanged(t *testing.T) {
 	})
 }
 
-func TestATargetIsReadOnceAndAgainWhereThatFailed(t *testing.T) {
+func TestTargetIsReadOnceAndRetriedAfterErrors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		read, content := 0, h.a.Content
@@ -269,7 +269,7 @@ func TestContentWithoutAnUpgradeIsRefused(t *testing.T) {
 	})
 }
 
-func TestAnUpdaterWatchesWhereItsProviderDoes(t *testing.T) {
+func TestUpdaterWatchesIfItsProviderDoes(t *testing.T) {
 	if _, ok := upgrade.NewUpdater(shelf{}).(backend.UpdaterWatcher); ok {
 		t.Error("a provider that cannot watch is watched")
 	}

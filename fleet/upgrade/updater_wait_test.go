@@ -53,7 +53,7 @@ func (b busyProvider) Begin(ctx context.Context, c placement.Cluster, change upg
 	return b.Provider.Begin(ctx, c, change)
 }
 
-func TestAnotherClientWhoIsFasterIsWaitedFor(t *testing.T) {
+func TestConcurrentOperationIsAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.u = upgrade.NewUpdater(busyProvider{h.p})

@@ -265,7 +265,7 @@ func TestACheckObjectWithoutAVerdict(t *testing.T) {
 
 // An engine that takes a run over finds the object of the engine before, and does not apply another
 // one. Between the end of the one and the first questions of the other the object stays.
-func TestAnEngineFindsTheObjectOfTheOneBefore(t *testing.T) {
+func TestCheckObjectSurvivesATakeover(t *testing.T) {
 	in(t, func(r *rig, _ *Examiner, run *Run) {
 		r.recorded(stages.Running)
 		run.Want(r.question(1))

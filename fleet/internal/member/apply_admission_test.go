@@ -191,9 +191,9 @@ func TestAWebhookThatIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAdmissionObjectsThatAreThereAreNotWaitedFor checks that an update does not wait for objects
+// TestUnchangedAdmissionObjectsAreNotWaitedFor checks that an update does not wait for objects
 // that are already as desired. A server that fails later affects only the health.
-func TestAdmissionObjectsThatAreThereAreNotWaitedFor(t *testing.T) {
+func TestUnchangedAdmissionObjectsAreNotWaitedFor(t *testing.T) {
 	k := newHookKit(t)
 	k.place("1", 1, "r1")
 	k.settle(true)

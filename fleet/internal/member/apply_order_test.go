@@ -337,9 +337,9 @@ func (c crashingConn) Delete(ctx context.Context, id snapshot.ID, o backend.Dele
 	return c.Conn.Delete(ctx, id, o)
 }
 
-// TestTheOrderHoldsOverACrashAtEveryCall checks that the order holds over the writes of an engine
+// TestApplyOrderSurvivesACrashAtEveryCall checks that the order holds over the writes of an engine
 // that dies at any call and of its successor.
-func TestTheOrderHoldsOverACrashAtEveryCall(t *testing.T) {
+func TestApplyOrderSurvivesACrashAtEveryCall(t *testing.T) {
 	reversed := slices.Clone(operatorOrder)
 	slices.Reverse(reversed)
 	for calls := 1; ; calls++ {

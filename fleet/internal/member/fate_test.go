@@ -35,7 +35,7 @@ func fateTarget(t *testing.T, isOwned bool) *target {
 }
 
 // Each row of the table at fate has its reason for the failing objects of a cluster.
-func TestTheFailingObjectOfAFate(t *testing.T) {
+func TestFailingReasonOfEachFate(t *testing.T) {
 	planted := errors.New("planted")
 	unknown := fmt.Errorf("planted: %w", backend.ErrNoSuchKind)
 	for name, c := range map[string]struct {
@@ -97,7 +97,7 @@ func TestAnObjectHeldBackStaysHeldBack(t *testing.T) {
 }
 
 // A ledger has an object in Objects, or in Suspects only.
-func TestTheListOfTheLedgerThatHasAnObject(t *testing.T) {
+func TestLedgerListOfAnObject(t *testing.T) {
 	entry := func(name string) ledgerObject { return ledgerObject{ID: configMapID("app", name)} }
 	l := &ledger{Objects: []ledgerObject{entry("a"), entry("b")}, Suspects: []ledgerObject{entry("b"), entry("c")}}
 	got := map[string]ledgerList{}
@@ -111,7 +111,7 @@ func TestTheListOfTheLedgerThatHasAnObject(t *testing.T) {
 
 // An object that waits for a server does not wait for an object that is held back. An object that
 // waits or was refused counts as not healthy.
-func TestTheFatesThatAServerIsWaitedFor(t *testing.T) {
+func TestFatesThatDelayWaitingObjects(t *testing.T) {
 	planted := errors.New("planted")
 	for name, c := range map[string]struct {
 		fate    fate

@@ -27,10 +27,10 @@ func (l labelling) Apply(ctx context.Context, obj *unstructured.Unstructured, o 
 	return l.Conn.Apply(ctx, obj, o)
 }
 
-// TestObjectsHaveTheLabelsThatWereAskedFor checks that an object has the requested labels, without
+// TestObjectsHaveTheConfiguredLabels checks that an object has the requested labels, without
 // the label that the hub's object has because it was applied there. An object that an earlier
 // version labelled belongs to the placement, and loses the label with its next change.
-func TestObjectsHaveTheLabelsThatWereAskedFor(t *testing.T) {
+func TestObjectsHaveTheConfiguredLabels(t *testing.T) {
 	k := newKit(t)
 	with := func(value string, labels map[string]string) *unstructured.Unstructured {
 		obj := configMap("app", "a", value)

@@ -30,10 +30,10 @@ func (k *kit) end(epoch int64) Assignment {
 	return a
 }
 
-// TestALeaderThatWasLateForADeletionIsRefused checks that an older leader, at any call, ends when
+// TestStaleLeaderIsFencedByADeletion checks that an older leader, at any call, ends when
 // its placement is deleted, even if another run had the member before. It places nothing more,
 // except an object that it was about to create, and deletes a ledger that it created.
-func TestALeaderThatWasLateForADeletionIsRefused(t *testing.T) {
+func TestStaleLeaderIsFencedByADeletion(t *testing.T) {
 	for _, from := range []string{"", "A", "B"} {
 		for n, more := 1, true; more; n++ {
 			synctest.Test(t, func(t *testing.T) { more = lateForADeletion(t, from, n) })

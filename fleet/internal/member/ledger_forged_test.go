@@ -145,10 +145,10 @@ func TestForeignLedgerEntriesAreLeftUntouched(t *testing.T) {
 	}
 }
 
-// TestAnObjectWithoutItsDigestIsGivenUp checks that an object which the placement created is
+// TestObjectWithoutItsDigestIsReleased checks that an object which the placement created is
 // released after its digest was removed, because it can no longer be distinguished from objects of
 // others.
-func TestAnObjectWithoutItsDigestIsGivenUp(t *testing.T) {
+func TestObjectWithoutItsDigestIsReleased(t *testing.T) {
 	strip := func(k *kit) {
 		b, err := k.member.Get(configMapID("default", "made"))
 		if err != nil {

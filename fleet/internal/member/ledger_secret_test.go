@@ -46,10 +46,10 @@ func (k *kit) ledgerText() string {
 	return string(b)
 }
 
-// TestALedgerDoesNotTellWhetherAGuessIsRight checks that a reader of the ledger cannot verify a
+// TestLedgerDoesNotConfirmGuessedSecrets checks that a reader of the ledger cannot verify a
 // guess of a Secret, even if the reader knows all other objects of the placement. While objects are
 // applied and afterwards, the ledger contains nothing that can be computed from the objects alone.
-func TestALedgerDoesNotTellWhetherAGuessIsRight(t *testing.T) {
+func TestLedgerDoesNotConfirmGuessedSecrets(t *testing.T) {
 	k := newKit(t)
 	login := object("v1", "Secret", "default", "login")
 	login.Object["data"] = map[string]any{"pin": "MTIzNA=="}

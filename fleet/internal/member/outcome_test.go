@@ -222,9 +222,9 @@ func TestAMemberThatFailsRefusesNothing(t *testing.T) {
 	}
 }
 
-// TestAMemberThatIsGoneIsAskedOnceMore checks that a member which has stopped answering is not
+// TestUnreachableMemberIsTriedOnceMore checks that a member which has stopped answering is not
 // asked for every object.
-func TestAMemberThatIsGoneIsAskedOnceMore(t *testing.T) {
+func TestUnreachableMemberIsTriedOnceMore(t *testing.T) {
 	s := newFailingKit(t)
 	var objs []*unstructured.Unstructured
 	for i := range 50 {
@@ -342,10 +342,10 @@ func TestADeletionThatFailsHoldsBackNoOther(t *testing.T) {
 	}
 }
 
-// TestAMarkThatFailsHoldsATakeoverUpForAWhile checks that a leader which takes over marks every
+// TestFailingMarkDelaysATakeoverForALimitedTime checks that a leader which takes over marks every
 // object that can be marked before it writes the ledger. An object whose mark fails again and again
 // delays it only until that counts as a refusal.
-func TestAMarkThatFailsHoldsATakeoverUpForAWhile(t *testing.T) {
+func TestFailingMarkDelaysATakeoverForALimitedTime(t *testing.T) {
 	s := newFailingKit(t)
 	s.place("S", 1, "r0")
 	s.forge(func(l *ledger) { l.Phase, l.Target, l.Revision = ledgerApplying, l.Revision, "" })

@@ -73,10 +73,10 @@ func driftedKit(t *testing.T) *kit {
 	return k
 }
 
-// TestAnIntentToPutSomethingBackIsClosedByTheNextOne checks that repairs are written under an
+// TestIntentOfARepairIsClosedByTheNextRepair checks that repairs are written under an
 // intent that says so. Any engine that watches the placement closes such an intent; no run is
 // needed.
-func TestAnIntentToPutSomethingBackIsClosedByTheNextOne(t *testing.T) {
+func TestIntentOfARepairIsClosedByTheNextRepair(t *testing.T) {
 	k := driftedKit(t)
 	a := k.keep()
 	if _, err := k.restore(k.stumblingOver("a"), a); !errors.Is(err, errStumbled) {
@@ -101,9 +101,9 @@ func TestAnIntentToPutSomethingBackIsClosedByTheNextOne(t *testing.T) {
 	}
 }
 
-// TestARunTakesOverAnIntentToPutSomethingBack checks that a run takes over the intent of a repair
+// TestRunTakesOverTheIntentOfARepair checks that a run takes over the intent of a repair
 // like any other intent.
-func TestARunTakesOverAnIntentToPutSomethingBack(t *testing.T) {
+func TestRunTakesOverTheIntentOfARepair(t *testing.T) {
 	k := driftedKit(t)
 	if _, err := k.restore(k.stumblingOver("a"), k.keep()); !errors.Is(err, errStumbled) {
 		t.Fatal(err)

@@ -244,7 +244,7 @@ func annotationOn(k *kit, name string) string {
 	return annotation(obj, digestMark+kitPlacement)
 }
 
-func TestOneBadObjectAndTheOthersGoOn(t *testing.T) {
+func TestRefusedObjectDoesNotBlockOthers(t *testing.T) {
 	k := newKit(t)
 	k.place("A", 1, "r1")
 	k.member.Refuse(func(obj *unstructured.Unstructured) error {

@@ -47,7 +47,7 @@ func TestBindingsAreReadBack(t *testing.T) {
 
 // A record keeps the inline bindings that it refers to: the current ones, and those of its rollback
 // base.
-func TestInlineBindingsThatNothingRefersToAreDropped(t *testing.T) {
+func TestUnreferencedInlineBindingsAreDropped(t *testing.T) {
 	rec := &Placement{Placement: Declaration{Name: "web"}}
 	for i := range int64(5) {
 		g := lifecycle.Generation{Generation: i, ID: "id", Pages: 1}

@@ -94,7 +94,7 @@ func TestACommitWhoseDeletionFailsSucceeds(t *testing.T) {
 }
 
 // A commit with a refused record deletes its pages, and nothing else.
-func TestACommitThatIsAbandonedTakesItsPagesBack(t *testing.T) {
+func TestAbandonedCommitDeletesItsPages(t *testing.T) {
 	s := memory.NewStore()
 	c := aCommit(t, s)
 	c.Record.Prev = "other"

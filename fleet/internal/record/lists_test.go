@@ -145,9 +145,9 @@ func TestRunRecordsStaySmallWithManyFailures(t *testing.T) {
 	}
 }
 
-// TestARunComesBackFromPagesAsItWas changes the lists of a run as runs do, and lets another engine
+// TestRunListsRoundTripThroughPages changes the lists of a run as runs do, and lets another engine
 // continue now and then.
-func TestARunComesBackFromPagesAsItWas(t *testing.T) {
+func TestRunListsRoundTripThroughPages(t *testing.T) {
 	for seed := range uint64(20) {
 		r, s := rand.New(rand.NewPCG(seed, 4)), newSavedRun(t)
 		run := step.Run{Name: "run", UID: "uid"}
@@ -215,7 +215,7 @@ func (l lostPage) Get(ctx context.Context, key string) (backend.Record, error) {
 	return l.Store.Get(ctx, key)
 }
 
-func TestALostPageOfUnsuccessfulClustersIsNoShorterList(t *testing.T) {
+func TestLostListPageIsAnError(t *testing.T) {
 	s := newSavedRun(t)
 	s.save(runOf(runstate.Form{Unsuccessful: everyOther(1000)}))
 	s.rec.Run.Form(runstate.Key{}).Unsuccessful = nil

@@ -9,7 +9,7 @@ import (
 
 // A driver uses no slots of a cap before it has made a claim under its own epoch: the previous
 // driver may be about to return the slots that this driver has read.
-func TestNothingIsUsedOfACapBeforeAClaim(t *testing.T) {
+func TestCapSlotsNeedAClaim(t *testing.T) {
 	c, _ := stages.Cap{Name: "x", Limit: 4}.Claim(stages.Claim{UID: "uid", Run: "r", Wants: 4})
 	starving, _ := c.Claim(stages.Claim{UID: "other", Run: "o", Wants: 1})
 	for name, tt := range map[string]struct {

@@ -33,7 +33,7 @@ func (s *listingStore) List(ctx context.Context, prefix string) iter.Seq2[backen
 
 // A run that has ended is not read again until it receives a command, even if that command comes
 // right after the list of its commands was read.
-func TestACommandThatComesWhileARunIsFoundIdleIsNotOverlooked(t *testing.T) {
+func TestCommandArrivingAtAnIdleRunIsRead(t *testing.T) {
 	ctx, store := t.Context(), &listingStore{Store: memory.NewStore()}
 	rr, _, rev, _ := started(t, store, "")
 	rr.Run.State = stages.Failed

@@ -16,7 +16,7 @@ import (
 
 // A calendar may arrive between a save with an unknown outcome and the read that resolves the
 // outcome. It is still new after that, because the saved step did not have it.
-func TestACalendarThatComesWhileASaveIsUnsureStaysNew(t *testing.T) {
+func TestCalendarArrivingDuringAnUnknownSaveStaysNew(t *testing.T) {
 	in, run := newInput(), &step.Run{}
 	in.setCalendar(closed{"not known"})
 	began := in.mark()
@@ -33,7 +33,7 @@ func TestACalendarThatComesWhileASaveIsUnsureStaysNew(t *testing.T) {
 
 // Observations and measurements that arrive while a save is unsure stay in the input, because the
 // saved step did not have them.
-func TestObservationsThatComeWhileASaveIsUnsureStay(t *testing.T) {
+func TestObservationsArrivingDuringAnUnknownSaveStay(t *testing.T) {
 	observed := func(clusters ...string) (out []stages.Observation) {
 		for _, c := range clusters {
 			out = append(out, stages.Observation{Cluster: c})

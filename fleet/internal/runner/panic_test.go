@@ -30,7 +30,7 @@ func (p prompt) Observe(ctx context.Context, a member.Assignment) (backend.Proof
 
 // A panic during a step of a run is logged with its stack and has no other effect than a short
 // interruption: the run is taken again with a newer epoch, and reaches its end.
-func TestAPanicInAStepLosesTheRunForAMoment(t *testing.T) {
+func TestRunIsRetakenAfterAPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewStore()
 		o := options(store)

@@ -186,7 +186,7 @@ func TestASequenceNumberOverflows(t *testing.T) {
 // An engine that gives a run back releases its lease, so that another engine can take it at once. A
 // run that has ended keeps the holder until its end is recorded with the placement. Before that the
 // engine finds out whether its last save took effect.
-func TestAnEngineGivesARunBack(t *testing.T) {
+func TestReleasingARun(t *testing.T) {
 	for name, c := range map[string]struct {
 		state  stages.State
 		rules  []faulty.Rule
@@ -218,7 +218,7 @@ func TestAnEngineGivesARunBack(t *testing.T) {
 
 // Observations wait for others at most four times as long as the fastest of the last four saves
 // took, not at all if that is less than 4 ms, and never longer than 100 ms.
-func TestObservationsWaitAsLongAsTheStoreIsSlow(t *testing.T) {
+func TestBatchDelayFollowsSaveDurations(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		saves []time.Duration

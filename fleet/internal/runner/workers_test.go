@@ -111,7 +111,7 @@ func TestAWorkerForEachClusterInFlight(t *testing.T) {
 
 // An attempt begins when the attempt before it at the same cluster has ended. The same attempt
 // begins again if the run did not want it for a moment.
-func TestAnAttemptWaitsForTheOneBefore(t *testing.T) {
+func TestAttemptWaitsForTheEarlierAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &clusters{update: func(context.Context, member.Assignment) (backend.Proof, error) {
 			time.Sleep(time.Minute) // whatever happens to its context

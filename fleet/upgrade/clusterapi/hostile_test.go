@@ -189,7 +189,7 @@ func (e *endless) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unst
 	}
 }
 
-func TestARecordThatIsNoneIsNotOverwritten(t *testing.T) {
+func TestInvalidRecordIsNotOverwritten(t *testing.T) {
 	t.Parallel()
 	h := &hostile{objects: topologyObjects()}
 	h.objects[0] = strings.Replace(h.objects[0], `{\"id\"`, `{\"no\"`, 1)

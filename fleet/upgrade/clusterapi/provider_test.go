@@ -43,7 +43,7 @@ func TestATopologyGetsItsControlPlaneAndThenItsPools(t *testing.T) {
 	})
 }
 
-func TestPoolsOfATopologyThatAreNotConcernedStayBehind(t *testing.T) {
+func TestOtherPoolsOfATopologyKeepTheirVersion(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
 	c.cluster("a", true, "md-0", "md-1")
@@ -121,9 +121,9 @@ func TestAnOlderEpochIsFenced(t *testing.T) {
 	}
 }
 
-// TestAnOlderEpochThatHadLookedBeforeIsFenced delays an older change between its read and its
+// TestOlderEpochIsFencedBetweenReadAndWrite delays an older change between its read and its
 // write. It includes objects that the newer change had no reason to write.
-func TestAnOlderEpochThatHadLookedBeforeIsFenced(t *testing.T) {
+func TestOlderEpochIsFencedBetweenReadAndWrite(t *testing.T) {
 	t.Parallel()
 	for _, topology := range []bool{true, false} {
 		c := newCAPI(t, "v1beta2")
@@ -284,8 +284,8 @@ func TestAPausedClusterIsLeftAlone(t *testing.T) {
 	}
 }
 
-// TestAMachineIsBelievedBeforeTheCounts covers counts that are ahead of the machines.
-func TestAMachineIsBelievedBeforeTheCounts(t *testing.T) {
+// TestMachinesTakePrecedenceOverCounts covers counts that are ahead of the machines.
+func TestMachinesTakePrecedenceOverCounts(t *testing.T) {
 	t.Parallel()
 	c := newCAPI(t, "v1beta2")
 	c.cluster("a", false, "md-0")

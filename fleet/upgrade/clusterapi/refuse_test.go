@@ -115,7 +115,7 @@ func TestAConfigurationIsRefusedWithAllReasons(t *testing.T) {
 	}
 }
 
-func TestWhereAClusterIsCannotLeadElsewhere(t *testing.T) {
+func TestInvalidLocationsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, at := range [][2]string{{"../x", "a"}, {"x", "a/status"}, {"", "a"}, {"x", ""}} {
 		p, err := clusterapi.New(clusterapi.Config{

@@ -85,7 +85,7 @@ func TestAChangeTakesItsTime(t *testing.T) {
 	})
 }
 
-func TestBeginAnswersAsItsDocumentationSays(t *testing.T) {
+func TestBegin(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := embedded.New(testState(), nil)
 		begin(t, p, change("1", upgrade.ControlPlane))
@@ -157,7 +157,7 @@ func TestUnavailableProviderErrorsAreTransient(t *testing.T) {
 	}
 }
 
-func TestChangesFailAsOftenAsTheyAreReported(t *testing.T) {
+func TestConfiguredNumberOfFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := testState()
 		w.Clusters["a"].Fail = 2
@@ -234,7 +234,7 @@ func TestAnotherClientsOperation(t *testing.T) {
 	})
 }
 
-func TestAWorldThatWasKeptContinues(t *testing.T) {
+func TestRestoredStateContinues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := embedded.New(testState(), nil)
 		begin(t, p, change("1", upgrade.ControlPlane))
