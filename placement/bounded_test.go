@@ -44,7 +44,7 @@ func within(c placement.Cluster) bool {
 	return true
 }
 
-func TestAClusterOfWhichTooMuchIsSaidIsBounded(t *testing.T) {
+func TestOversizedClusterIsBounded(t *testing.T) {
 	long, one := strings.Repeat("x", 1<<20), resource.MustParse("1")
 	prefix, name := strings.Repeat("p", 253), strings.Repeat("n", 63)
 	for what, tc := range map[string]struct {
@@ -80,7 +80,7 @@ func TestAClusterOfWhichTooMuchIsSaidIsBounded(t *testing.T) {
 	}
 }
 
-func TestAClusterWithinTheLimitsIsAsItWas(t *testing.T) {
+func TestClusterWithinTheLimitsIsUnchanged(t *testing.T) {
 	prefix, name := strings.Repeat("p", 253), strings.Repeat("n", 63)
 	labels := many(999, "v")
 	labels[prefix+"/"+name] = name

@@ -59,7 +59,7 @@ func TestContentThatNoServerReadsIsRefused(t *testing.T) {
 }
 
 // One error lists all problems, including the content of envelopes.
-func TestAllContentThatNoServerReadsIsReported(t *testing.T) {
+func TestUnreadableContentIsReportedTogether(t *testing.T) {
 	inside := content("Secret", map[string]any{"data": map[string]any{"b": planted, "a": planted}})
 	envelope := content("ResourceEnvelope", map[string]any{"data": map[string]any{"secret": inside.Object}})
 	envelope.SetAPIVersion("placement.kubernetes-fleet.io/v1beta1")

@@ -19,7 +19,7 @@ func scheduleOracle(s Schedule, offset time.Duration, after time.Time) time.Time
 	}
 }
 
-func TestAScheduledStartIsTheNextTimeOfItsScheduleAsACalendarOfMinutesSays(t *testing.T) {
+func TestScheduledStartAgreesWithAMinuteCalendar(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(6, 11))
 	days := append(days(), "")
 	for range 300 {

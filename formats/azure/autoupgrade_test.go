@@ -27,7 +27,7 @@ func TestAnAutoUpgradeProfileIsReadAsAzureHasIt(t *testing.T) {
 	}
 }
 
-func TestAnAutoUpgradeProfileIsRefusedWithEverythingThatIsWrong(t *testing.T) {
+func TestInvalidAutoUpgradeProfileReportsAllProblems(t *testing.T) {
 	for _, c := range []struct {
 		document string
 		want     []string

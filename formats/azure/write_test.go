@@ -84,7 +84,7 @@ func TestInexpressibleFieldsAreNamedErrors(t *testing.T) {
 	}
 }
 
-func TestAllThatHasNoFormIsReportedAtOnce(t *testing.T) {
+func TestInexpressibleFieldsAreReportedTogether(t *testing.T) {
 	_, s := readFile(t, "example-stages.json")
 	s.Name, s.Attempts, s.Stages[1].SortKey = "mine", 3, "order"
 	_, err := azure.Form(s)

@@ -30,7 +30,7 @@ func webNamespace(owner string) *unstructured.Unstructured {
 
 // The test uses the documents of Azure's page on drift and expects its answer: a placement only
 // reports, another client has replaced a label on member-2, and the status has the same JSON.
-func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
+func TestReportDiffStatusOfTheAzureSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		text, err := os.Open("testdata/crp-reportdiff-sample.yaml")
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
-// TestAStrategySaysWhoHasToApprove: an Approval may have an approval policy, as in the CRDs of a
+// TestStrategyWithAnApprovalPolicy: an Approval may have an approval policy, as in the CRDs of a
 // hub.
-func TestAStrategySaysWhoHasToApprove(t *testing.T) {
+func TestStrategyWithAnApprovalPolicy(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want *approval.Policy

@@ -24,9 +24,9 @@ spec: {stages: [{name: a, labelSelector: {}}]` + more + `}
 `
 }
 
-// TestAStrategySaysWhenItsRunIsRolledBack: a strategy may request a rollback, as in the CRDs of a
+// TestStrategyWithARollbackPolicy: a strategy may request a rollback, as in the CRDs of a
 // hub, and the request is written unchanged.
-func TestAStrategySaysWhenItsRunIsRolledBack(t *testing.T) {
+func TestStrategyWithARollbackPolicy(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want *stages.RollbackPolicy
@@ -67,9 +67,9 @@ func TestAStrategySaysWhenItsRunIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestAStrategySaysWhenAClusterHasFailed: without a deadline a cluster is retried without end, so
-// that no budget is ever exceeded.
-func TestAStrategySaysWhenAClusterHasFailed(t *testing.T) {
+// TestStrategyWithProgressDeadlineAndBudget: without a deadline a cluster is retried without end,
+// so that no budget is ever exceeded.
+func TestStrategyWithProgressDeadlineAndBudget(t *testing.T) {
 	const deadline, failures = "progressDeadline: 10m", "maxFailures: 25%"
 	text := strings.Replace(rolledBack(", "+deadline), "labelSelector: {}", "labelSelector: {}, "+failures, 1)
 	docs := read(t, text)

@@ -36,7 +36,7 @@ func TestAStatusIsReportedToItsOriginalForOneCluster(t *testing.T) {
 
 // AtATime returns the number of concurrent updates in the plan: a percentage is rounded down, and
 // the number is at least one.
-func TestTheNumberOfClustersAtATimeIsThatOfThePlan(t *testing.T) {
+func TestAtATimeEqualsTheConcurrencyOfThePlan(t *testing.T) {
 	for _, share := range []string{"", "1%", "25%", "34%", "100%"} {
 		for clusters := 1; clusters <= 9; clusters++ {
 			rollout := kubefleet.Rollout{Type: kubefleet.RollingUpdate}

@@ -177,7 +177,7 @@ func TestPlanErrorsNameFewClusters(t *testing.T) {
 	problems(t, "count: {prefix: c, n: 1000}\nstrategy: {stages: [{name: a}]}\n", "f.yaml:1: count: clusters c1, c10, c100, c1000, c101, c102, c103, c104, c105, c106 and 990 more: in no stage")
 }
 
-func TestEverythingThatIsWrongIsReportedAtOnce(t *testing.T) {
+func TestAllProblemsAreReportedTogether(t *testing.T) {
 	problems(t, `profile: Stages
 clusters: [{name: A}]
 strategy: {stages: [{name: B, color: red}]}

@@ -177,7 +177,7 @@ func TestJSONIsReadToo(t *testing.T) {
 	}
 }
 
-func TestTheFieldsOfAStrategyTellWhoseItIs(t *testing.T) {
+func TestProfileFromTheFieldsOfAStrategy(t *testing.T) {
 	for text, want := range map[string]struct {
 		profile stages.Profile
 		groups  int
@@ -241,7 +241,7 @@ spec: {stages: [{name: all, labelSelector: {}, COLOR}]}
 	problems(t, good, "f.yaml:1: is empty")
 }
 
-func TestBudgetsBecomeBoundsWhereTheyAllowAFailure(t *testing.T) {
+func TestStrictFailuresForBudgetsAboveZero(t *testing.T) {
 	s := read(t, `{clusters: [{name: c1, group: g1}, {name: c2, group: g2}], strictFailures: true, strategy: {stages: [
 		{name: a, maxAllowedFailures: 2, groups: [{name: g1, maxAllowedFailures: 1}, {name: g2, maxAllowedFailures: 0%}]}]}}`).Strategy
 	st := s.Stages[0]

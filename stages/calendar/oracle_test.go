@@ -178,7 +178,7 @@ func zones() []string {
 	return some
 }
 
-func TestEveryMinuteIsAsTheClocksSay(t *testing.T) {
+func TestWindowsAgreeWithTheMinuteOracle(t *testing.T) {
 	plan := planOf(t, map[string]string{"paris": ""})
 	for _, zone := range zones() {
 		for name, c := range oracleCases() {

@@ -174,7 +174,7 @@ func TestFreezeThatOpensBeforeTheNextFreeze(t *testing.T) {
 }
 
 // The repeated hour of a clock change has no occurrences, but the rule continues after it.
-func TestTheHourThatClocksRepeatIsNotLeaptFrom(t *testing.T) {
+func TestRulesContinueAfterTheRepeatedHour(t *testing.T) {
 	r := calendar.Rules{TimeZone: "Europe/Berlin", Run: level("", window("FREQ=MINUTELY", time.Minute)), Clusters: map[string]calendar.Level{
 		"paris": level("UTC", window("FREQ=MINUTELY;INTERVAL=2", time.Minute)),
 	}}

@@ -33,7 +33,7 @@ func problems(t *testing.T, err error) []string {
 	return list
 }
 
-func TestARuleThatCannotBeMeantIsRefused(t *testing.T) {
+func TestInvalidRulesAreRefused(t *testing.T) {
 	const h = time.Hour
 	for _, c := range []struct {
 		rule, start string
@@ -114,7 +114,7 @@ func TestARuleThatCannotBeMeantIsRefused(t *testing.T) {
 	}
 }
 
-func TestARuleThatMakesSenseIsTaken(t *testing.T) {
+func TestValidRulesAreAccepted(t *testing.T) {
 	const h = time.Hour
 	for _, c := range []struct {
 		rule string

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
 
-func TestAStartOfDaysOnWhichClocksAreSet(t *testing.T) {
+func TestStartsOnDaysOfClockChanges(t *testing.T) {
 	for _, c := range []struct{ name, zone, start, at, opens, closes string }{
 		{"skipped hour", "Europe/Berlin", "02:30", "2026-03-29T00:00:00Z", "2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"},
 		{"repeated hour, the first", "Europe/Berlin", "02:30", "2026-10-24T22:00:00Z", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"},
@@ -167,7 +167,7 @@ func TestAFreezeOfAnyLevelWins(t *testing.T) {
 	}
 }
 
-func TestTheReasonIsThatOfTheMoment(t *testing.T) {
+func TestReasonOfAClosedWindow(t *testing.T) {
 	const h = time.Hour
 	l := level("", window("FREQ=DAILY;BYHOUR=2", h))
 	l.Freezes = []calendar.Freeze{{Name: "later", From: "2026-01-05T01:00", Until: "2026-01-05T05:00"}, {RRule: "FREQ=DAILY;BYHOUR=0", Duration: metav1.Duration{Duration: 2 * h}}}
@@ -209,9 +209,9 @@ func TestAChangeTooFarAheadIsNotSeen(t *testing.T) {
 	}
 }
 
-// TestAChangeThatWasTooFarAheadIsSeenLater asks one calendar twice. The calendar must not cache
+// TestDistantChangeIsNotCached asks one calendar twice. The calendar must not cache
 // the answer that there is no change.
-func TestAChangeThatWasTooFarAheadIsSeenLater(t *testing.T) {
+func TestDistantChangeIsNotCached(t *testing.T) {
 	w := window("FREQ=YEARLY", time.Hour)
 	w.Start = "2036-02-01T00:00"
 	of := askOne(t, level("", w))

@@ -34,7 +34,7 @@ func TestPlanPositions(t *testing.T) {
 	}
 }
 
-func TestStageOfPassesOverEmptyStages(t *testing.T) {
+func TestStageOfSkipsEmptyStages(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{{Name: "empty"}, everything("all"), {Name: "none"}}}
 	p := mustPlan(t, s, testTarget(), clusters(2))
 	for pos := range 2 {

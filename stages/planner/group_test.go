@@ -130,7 +130,7 @@ func TestPlannedGroupsHaveTheirGatesAndStrictBudgets(t *testing.T) {
 
 // Profile ClusterUpdate refuses a cap of a group that makes no sense. A percentage always fits, the
 // other profiles accept any number, and a run that catches up may be small.
-func TestClusterUpdateRefusesACapOfAGroupThatCannotBeMeant(t *testing.T) {
+func TestClusterUpdateRefusesImpossibleGroupConcurrency(t *testing.T) {
 	plan := func(profile stages.Profile, n int, stage *intstr.IntOrString, part bool) error {
 		s := stages.Strategy{Profile: profile, Stages: []stages.Stage{{
 			Name: "all", Selector: matchLabel("g", "g"), MaxConcurrency: stage,

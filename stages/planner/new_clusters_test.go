@@ -115,7 +115,7 @@ func TestUnprovenClustersComeFirst(t *testing.T) {
 }
 
 // Unproven clusters that are not among the clusters, and groups that have none, are refused.
-func TestUnprovenClustersThatCannotBe(t *testing.T) {
+func TestInvalidUnprovenClusters(t *testing.T) {
 	target := testTarget()
 	target.Unproven = map[string]bool{"c000": true, "stranger": true}
 	_, err := Plan(stages.Strategy{Stages: []stages.Stage{everything("all")}}, target, clusters(1))
@@ -126,7 +126,7 @@ func TestUnprovenClustersThatCannotBe(t *testing.T) {
 }
 
 // Invalid new clusters, and invalid groups for them, are refused with the name of the field.
-func TestNewClustersThatCannotBe(t *testing.T) {
+func TestInvalidNewClusters(t *testing.T) {
 	target := testTarget()
 	target.New = map[string]bool{"c000": true, "stranger": true}
 	s := stages.Strategy{Stages: []stages.Stage{newGroups(
@@ -139,7 +139,7 @@ func TestNewClustersThatCannotBe(t *testing.T) {
 }
 
 // The plan of a rollback has no new clusters.
-func TestNewClustersAreNoneOnTheWayBack(t *testing.T) {
+func TestRollbackPlanHasNoNewClusters(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{newGroups(stages.Group{Name: "update", Selector: &metav1.LabelSelector{}})}, Rollback: &stages.RollbackPolicy{}}
 	target := testTarget()
 	target.New = map[string]bool{"c000": true}

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-func TestASimulationOfTooManyStepsIsGivenUp(t *testing.T) {
+func TestStepLimit(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
 	w := simulate.Environment{Members: map[string]simulate.Member{"c1": {Fail: simulate.Always}}, Steps: 50}
 	_, err := simulate.Run(p, w, nil)
@@ -34,7 +34,7 @@ func TestAnErrorOfTellEndsTheSimulation(t *testing.T) {
 	}
 }
 
-func TestAnInvalidWorldIsRefusedWithEverythingThatIsWrong(t *testing.T) {
+func TestInvalidEnvironmentReportsAllProblems(t *testing.T) {
 	w := simulate.Environment{
 		Until: -1, Default: simulate.Member{Take: -1}, Churn: []simulate.Change{{At: -1}},
 		Orders: []simulate.Order{{At: -1}, {Command: stages.Command{Verb: stages.Decide}}},

@@ -15,7 +15,7 @@ func begun(m simulate.Member) simulate.Attempt {
 	return simulate.Attempt{Member: m, Number: 2, Revision: "r1"}.Reach(second)
 }
 
-func TestAnAttemptIsDoneAfterTakeWheneverAsked(t *testing.T) {
+func TestUpdateEndsAfterTake(t *testing.T) {
 	healthy := stages.Observation{Attempt: 2, Sent: true, Applied: true, Revision: "r1", Current: true, Healthy: true}
 	a := begun(simulate.Member{Take: 10 * second}).Reach(5 * second)
 	for at, want := range map[time.Duration]time.Duration{second: 11 * second, 5 * second: 11 * second, 20 * second: 20 * second} {
@@ -26,7 +26,7 @@ func TestAnAttemptIsDoneAfterTakeWheneverAsked(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatFailsDoesSoWhenItWouldHaveBeenDone(t *testing.T) {
+func TestFailedAttemptEndsAfterTake(t *testing.T) {
 	for fail, fails := range map[int]bool{0: false, 1: false, 2: true, 3: true, simulate.Always: true} {
 		done, o := begun(simulate.Member{Take: minute, Fail: fail}).Update(second)
 		if done != 61*second || o.Failed != fails || o.Healthy == fails || !o.Sent {
@@ -35,7 +35,7 @@ func TestAnAttemptThatFailsDoesSoWhenItWouldHaveBeenDone(t *testing.T) {
 	}
 }
 
-func TestAClusterThatCannotBeReachedSaysSoAtOnceAndHasNotBegun(t *testing.T) {
+func TestUnreachableMemberDoesNotBegin(t *testing.T) {
 	m := simulate.Member{Take: 10 * second, Unreachable: []simulate.Interval{{From: 5 * second, To: 30 * second}}}
 	a := simulate.Attempt{Member: m, Number: 1}.Reach(5 * second)
 	if done, o := a.Update(5 * second); a.Begun || done != 5*second || !o.Unreachable || o.Sent {
@@ -59,7 +59,7 @@ func TestABegunAttemptContinuesWhileTheClusterIsUnreachable(t *testing.T) {
 	}
 }
 
-func TestAClusterIsNotHealthyFromTheBeginningOfAnIntervalUntilItsEnd(t *testing.T) {
+func TestUnhealthyIntervals(t *testing.T) {
 	a := begun(simulate.Member{Unhealthy: []simulate.Interval{{From: 5 * second, To: 9 * second}, {From: minute}}})
 	for at, want := range map[time.Duration]bool{4 * second: true, 5 * second: false, 8 * second: false, 9 * second: true, minute: false, 24 * time.Hour: false} {
 		if o := a.Observe(at); o.Healthy != want || !o.Applied || !o.Current || (o.Message == "") != want {
@@ -68,7 +68,7 @@ func TestAClusterIsNotHealthyFromTheBeginningOfAnIntervalUntilItsEnd(t *testing.
 	}
 }
 
-func TestNextIsWhenALookMaySaySomethingElse(t *testing.T) {
+func TestNextIsTheNextChange(t *testing.T) {
 	a := begun(simulate.Member{
 		Unreachable: []simulate.Interval{{From: 20 * second, To: 30 * second}},
 		Unhealthy:   []simulate.Interval{{From: 5 * second, To: 25 * second}, {From: minute}},

@@ -110,7 +110,7 @@ func later(orders []simulate.Order, at time.Duration) (out []simulate.Order) {
 
 // A run that is resumed from its state at any moment continues like an uninterrupted one: the
 // same events follow, at the same times.
-func TestARunContinuesFromAnyMomentAsItWouldHave(t *testing.T) {
+func TestResumedRunEqualsAnUninterruptedRun(t *testing.T) {
 	for name, c := range resumable() {
 		t.Run(name, func(t *testing.T) {
 			clusters := fleet(2, 4)

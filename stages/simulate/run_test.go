@@ -93,7 +93,7 @@ func TestAClusterThatCannotBeReachedYieldsToTheNext(t *testing.T) {
 
 // The tries are 200 ms, 400 ms, 800 ms, 1.6 s, 3.2 s and 5 s apart, as a worker of
 // the engine makes them.
-func TestAClusterThatCannotBeReachedAnyMoreKeepsItsSlotAndIsTriedAgain(t *testing.T) {
+func TestUnreachableClusterKeepsItsSlotAndIsRetried(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
 	w := simulate.Environment{Members: map[string]simulate.Member{
 		"c1": {Take: 10 * second, Unreachable: []simulate.Interval{{From: 5 * second, To: 17 * second}}},
@@ -200,7 +200,7 @@ func TestARefusedOrderIsAnEventAndEndsNothing(t *testing.T) {
 	}
 }
 
-func TestADecisionFindsTheRequestThatOpensAtItsMoment(t *testing.T) {
+func TestDecisionAtTheOpeningOfARequest(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].After = []stages.Task{{Type: stages.Approval}} }), fleet(1))
 	w := simulate.Environment{Default: tenSeconds, Orders: []simulate.Order{decide(10*second, approval.Approve, "s1")}}
 	script(t, p, w, `
@@ -215,7 +215,7 @@ func TestADecisionFindsTheRequestThatOpensAtItsMoment(t *testing.T) {
 		10s RunCompleted`)
 }
 
-func TestAStageWithOneOpenRequestOfAGroupNeedsNoGroupInADecision(t *testing.T) {
+func TestDecisionWithoutAGroupName(t *testing.T) {
 	clusters := fleet(2)
 	clusters[0].Labels["g"], clusters[1].Labels["g"] = "a", "b"
 	s := strategy(1, func(s *stages.Strategy) {
@@ -241,7 +241,7 @@ func TestAStageWithOneOpenRequestOfAGroupNeedsNoGroupInADecision(t *testing.T) {
 	}
 }
 
-func TestASkipAtTheBeginningComesBeforeTheStartAndEverythingElseAfterIt(t *testing.T) {
+func TestOrdersAtTheStart(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(2))
 	skip := order(0, stages.Skip)
 	skip.Command.Scope, skip.Command.Name = stages.SkipCluster, "c1"
@@ -260,7 +260,7 @@ func TestASkipAtTheBeginningComesBeforeTheStartAndEverythingElseAfterIt(t *testi
 	}
 }
 
-func TestARunThatNothingCanMoveEndsThen(t *testing.T) {
+func TestStuckSimulationEnds(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].After = []stages.Task{{Type: stages.Approval}} }), fleet(1))
 	_, end := play(t, p, simulate.Environment{Default: tenSeconds, Until: time.Hour})
 	if end.Reason != simulate.Stuck || end.At.Duration != 10*second || end.State != stages.Running {
@@ -281,7 +281,7 @@ func TestUntilIncludesEventsAtItsTime(t *testing.T) {
 	}
 }
 
-func TestAnOrderAfterUntilNeverComes(t *testing.T) {
+func TestOrdersAfterUntilAreIgnored(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
 	w := simulate.Environment{Default: tenSeconds, Until: minute, Orders: []simulate.Order{order(time.Hour, stages.Stop)}}
 	if _, end := play(t, p, w); end.Reason != simulate.Ended || end.At.Duration != 10*second {
@@ -289,7 +289,7 @@ func TestAnOrderAfterUntilNeverComes(t *testing.T) {
 	}
 }
 
-func TestAClusterThatLeavesIsSkippedWhereverTheRunIs(t *testing.T) {
+func TestRemovedClusterIsSkipped(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Profile = stages.ClusterUpdate }), fleet(4))
 	w := simulate.Environment{
 		Default: tenSeconds, Members: map[string]simulate.Member{"c2": {Take: 10 * second, Fail: simulate.Always}},
@@ -326,7 +326,7 @@ func TestAClusterThatLeavesIsSkippedWhereverTheRunIs(t *testing.T) {
 		2m20s RunCompleted`)
 }
 
-func TestTheLastGateOfASideDecided(t *testing.T) {
+func TestDecisionOfTheLastGate(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) {
 		s.Stages[0].Before = []stages.Task{{Type: stages.Approval}}
 		s.Stages[0].After = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: minute}}, {Type: stages.Approval}}

@@ -14,7 +14,7 @@ import (
 )
 
 // A worker of the engine looks a second after an update that was healthy.
-func TestHealthThatIsLostForLessThanASecondAfterAnUpdateIsNotSeen(t *testing.T) {
+func TestShortHealthLossAfterAnUpdateIsMissed(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.MinHealthy.Duration = minute }), fleet(1))
 	for lost, want := range map[simulate.Interval]time.Duration{
 		{From: 10200 * time.Millisecond, To: 11 * second}: 70 * second,
@@ -58,7 +58,7 @@ func TestAnOutageOfManyClustersIsSurvived(t *testing.T) {
 	}
 }
 
-func TestClustersThatAreDoneAtOneMomentAreReportedInTheOrderOfTheirStart(t *testing.T) {
+func TestSimultaneousResultsAreInStartOrder(t *testing.T) {
 	p := plan(t, strategy(1, func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = number(3) }), fleet(3))
 	script(t, p, simulate.Environment{Default: tenSeconds}, `
 		0s RunStarted
@@ -91,7 +91,7 @@ func TestADecisionIsAboutItsStageOnly(t *testing.T) {
 	}
 }
 
-func TestPeaksAreThoseOfEveryLevel(t *testing.T) {
+func TestPeaksOfEachLevel(t *testing.T) {
 	clusters := fleet(6)
 	for i := range clusters {
 		clusters[i].Labels["g"] = []string{"a", "b"}[i%2]

@@ -6,7 +6,7 @@ import (
 )
 
 // A duplicate position is found whether the positions ascend, are rotated, or are unordered.
-func TestAPositionThatIsThereTwiceIsFound(t *testing.T) {
+func TestDuplicatePositionIsFound(t *testing.T) {
 	for _, tt := range []struct {
 		positions []int
 		want      int

@@ -46,7 +46,7 @@ stages:
 
 // Step leaves a run unchanged that does not belong to its plan: a host that does not read Err gets
 // no action, no event and nothing to save.
-func TestStepLeavesARunAloneThatIsNotOfItsPlan(t *testing.T) {
+func TestStepDoesNotChangeARunOfAnotherPlan(t *testing.T) {
 	p, r := afoot(t)
 	other := benchPlan(t, 4, 1)
 	lost := &stages.Plan{Strategy: p.Strategy, Placement: p.Placement, Stages: p.Stages, Revisions: p.Revisions, Digest: p.Digest}

@@ -172,7 +172,7 @@ func (s *tossed) command() stages.Command {
 
 // Check accepts every run that Step can make, for any plan and any input: stops, restarts of a
 // failed run, skips, removals, rejections.
-func TestARunThatStepMadeIsNotRefused(t *testing.T) {
+func TestCheckAcceptsRunsOfStep(t *testing.T) {
 	n, states, waiting, removing, again := few(150, 5), map[stages.State]int{}, 0, 0, 0
 	if os.Getenv("SLIPWAY_SOAK") == "1" {
 		n = 10_000
@@ -206,7 +206,7 @@ func TestARunThatStepMadeIsNotRefused(t *testing.T) {
 
 // A run that was tampered with, but has a valid checksum, is either refused, or Step and all
 // queries cope with it: nothing panics, and the next stored form can be read.
-func TestATamperedRunIsRefusedOrBorne(t *testing.T) {
+func TestTamperedRunNeverPanics(t *testing.T) {
 	n := few(300, 15)
 	if os.Getenv("SLIPWAY_SOAK") == "1" {
 		n = 20_000

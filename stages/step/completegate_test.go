@@ -12,7 +12,7 @@ import (
 
 // A group with the name of another stage is addressed together with its own stage. A command that
 // ends the scheduled start of a stage, late or twice, never ends the start of a group.
-func TestCompleteGateOfAStageIsNotThatOfAGroup(t *testing.T) {
+func TestCompleteGateSeparatesStageAndGroup(t *testing.T) {
 	s := stages.Strategy{Profile: stages.ClusterUpdate, Stages: []stages.Stage{
 		{Name: "eu", Selector: matchLabel("s", "eu"), Groups: []stages.Group{{Name: "g", Selector: matchLabel("s", "eu")}}},
 		{Name: "prod", Selector: matchLabel("s", "prod"), Groups: []stages.Group{{

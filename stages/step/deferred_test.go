@@ -63,7 +63,7 @@ func completes(tb testing.TB, p *stages.Plan, ready Ready, c stages.Calendar) (l
 
 // A freeze of a whole fleet is one range in the run and one event. The calendar is read for a
 // cluster when the run reaches it and when the freeze ends, but not in every step.
-func TestAFreezeOfEverybodyIsOneRange(t *testing.T) {
+func TestFreezeOfAllClustersIsOneRange(t *testing.T) {
 	const n = 10000
 	p, open := benchPlan(t, n, 100), scriptEpoch.Add(24*time.Hour)
 	c := calendarOf(func(_ int, at time.Time) stages.Window {
@@ -115,7 +115,7 @@ func TestAlternatingWindowsAreBounded(t *testing.T) {
 }
 
 // Once there are 1024 ranges, no further cluster lets others go first.
-func TestBeyondTheBoundNothingIsPassedOver(t *testing.T) {
+func TestDeferredRangesAreBounded(t *testing.T) {
 	p := benchPlan(t, 4000, 1)
 	c := calendarOf(func(pos int, _ time.Time) stages.Window { return stages.Window{Limited: pos%2 == 0, Open: pos%2 == 1} })
 	ready, _ := completes(t, p, begun(p, c), c)

@@ -125,7 +125,7 @@ func planOver(st stages.Stage, n int) (*stages.Plan, error) {
 
 // Profile ClusterUpdate, like Azure, refuses a number of a group that exceeds its clusters or the
 // limit of the stage. The number of a stage may exceed its clusters.
-func TestProfileClusterUpdateRefusesConcurrencyThatCannotBe(t *testing.T) {
+func TestClusterUpdateRefusesImpossibleConcurrency(t *testing.T) {
 	number := func(n int) *intstr.IntOrString {
 		v := intstr.FromInt32(int32(n))
 		return &v

@@ -165,7 +165,7 @@ func TestAPlanKeptAsJSONIsWhole(t *testing.T) {
 
 // Texts that are not UTF-8 are converted when they arrive, and not when the run is stored. So a
 // repeated command is recognized by its ID, and nothing changes.
-func TestTextsOfARunSurviveBeingKept(t *testing.T) {
+func TestInvalidUTF8IsConvertedOnArrival(t *testing.T) {
 	p, now, bad := oneAtATime(t), time.UnixMilli(1), "a\xffb\xc3"
 	run := step.NewRun(p, bad, "uid", approval.Identity{Name: bad, Groups: []string{bad}}, true, now)
 	stop := stages.Command{ID: bad, Verb: stages.Start, By: approval.Identity{Name: bad}, Message: bad}
@@ -185,7 +185,7 @@ func TestTextsOfARunSurviveBeingKept(t *testing.T) {
 }
 
 // A clock that is far out of range makes no run that cannot be stored or stepped.
-func TestNoClockMakesARunThatIsNoneOfItsPlan(t *testing.T) {
+func TestExtremeClocksMakeValidRuns(t *testing.T) {
 	p := oneAtATime(t)
 	for _, now := range []time.Time{{}, time.UnixMilli(-1), time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		run := kept(t, step.NewRun(p, "run", "uid", approval.Identity{}, false, now))

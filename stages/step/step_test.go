@@ -133,7 +133,7 @@ func TestStrayReportsChangeNothing(t *testing.T) {
 
 // An action reports that the member may have been changed for as long as the run keeps the cluster:
 // over attempts, a stop and a restart.
-func TestActionSaysThatItWasSent(t *testing.T) {
+func TestActionsReportSent(t *testing.T) {
 	p := benchPlan(t, 1, 1)
 	now := scriptEpoch
 	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
@@ -159,7 +159,7 @@ func TestActionSaysThatItWasSent(t *testing.T) {
 }
 
 // Since is the time when a cluster first yielded, even after many retries.
-func TestSinceIsWhenAClusterFirstYielded(t *testing.T) {
+func TestSinceIsTheFirstYield(t *testing.T) {
 	p := benchPlan(t, 1, 1)
 	now := scriptEpoch
 	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
