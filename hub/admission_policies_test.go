@@ -168,7 +168,7 @@ func (s *scenario) other(what string, uid types.UID) error {
 
 // An answer that was given while the policies were different does not count, even if the policies
 // are as before when the hub reads it: a hub that was away in between makes a new request.
-func TestAnAnswerOfATimeWithoutPoliciesDoesNotCountLater(t *testing.T) {
+func TestAnswerUnderOtherPoliciesDoesNotCount(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
 	w.place("v1")

@@ -49,10 +49,10 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]`, user, 
 	return s.client(s.server.ConfigFor(user, groups...))
 }
 
-// TestT1ApprovalIsByWhomTheServerAuthenticated is threat T1: an approval counts for the
+// TestT1ApprovalCountsForTheAuthenticatedUser is threat T1: an approval counts for the
 // authenticated user, and claims in the patch have no effect. A user without the right to approve
 // is refused.
-func TestT1ApprovalIsByWhomTheServerAuthenticated(t *testing.T) {
+func TestT1ApprovalCountsForTheAuthenticatedUser(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	mallory, alice := s.as("mallory", "status-only"), s.as("alice", "slipway-approver")
 	claim := strings.Replace(approvalFile, `{"status":{`, `{"status":{"approvedBy":{"username":"root"},"decisions":[{"verdict":"Approve","by":{"username":"root"}}],`, 1)

@@ -154,9 +154,9 @@ func TestAHubRefusesTheDefinitionsOfAnotherSetting(t *testing.T) {
 	}
 }
 
-// TestASwitchOfTheSettingStartsNothingAndTakesNoOrder: runs keep their states and requests, in both
+// TestSwitchOfTheSettingKeepsRunsAndRequests: runs keep their states and requests, in both
 // directions.
-func TestASwitchOfTheSettingStartsNothingAndTakesNoOrder(t *testing.T) {
+func TestSwitchOfTheSettingKeepsRunsAndRequests(t *testing.T) {
 	t.Parallel()
 	w := newHubEnvAlone(t, "switching", 1)
 	run := func(name string) string { return name + "-" + w.name }

@@ -200,10 +200,10 @@ func (s *scenario) strip(what string) {
 	})
 }
 
-// TestDeleteEndsWithoutTheMemberAndSaysSo: an unreachable member holds up the deletion until the
-// deadline, and the status reports that. Then one Event names the remaining objects and their
+// TestDeleteSkipsAnUnreachableMemberAndReportsIt: an unreachable member holds up the deletion until
+// the deadline, and the status reports that. Then one Event names the remaining objects and their
 // clusters, however long another finalizer keeps the placement.
-func TestDeleteEndsWithoutTheMemberAndSaysSo(t *testing.T) {
+func TestDeleteSkipsAnUnreachableMemberAndReportsIt(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: RollingUpdate")

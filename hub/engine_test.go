@@ -67,7 +67,7 @@ func leads(t *testing.T, r *prometheus.Registry) float64 {
 }
 
 // A problem whose text differs each time is not written each time.
-func TestAStatusIsNotWrittenBecauseItWasWritten(t *testing.T) {
+func TestStatusWritesDoNotRepeatForChangingTexts(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 0)
 	w.mayWarn("inventory: try")

@@ -34,7 +34,7 @@ func (s *interrupted) Put(ctx context.Context, key string, value []byte, prev ba
 
 // A hub loses its lead while it begins a run, and removes its record. The next hub has seen the
 // removal, and begins the run nevertheless, because no user withdrew it.
-func TestARunThatTheHubBeforeTookBackIsBegun(t *testing.T) {
+func TestRunRemovedByAnEarlierHubIsStarted(t *testing.T) {
 	s := newStale(t)
 	way := &interrupted{Store: s.store, prefix: "placement/"}
 	before := staleOn(s.hubEnv, "before", s.store, way)

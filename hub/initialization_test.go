@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// TestInitFailuresAreReportedAllAtOnceAndAreTheEnd: everything that keeps a run from being planned
+// TestInitFailuresAreReportedTogetherAndFinal: everything that keeps a run from being planned
 // is in Initialized=False, at once. The condition stays after the causes are corrected: another run
 // is needed.
-func TestInitFailuresAreReportedAllAtOnceAndAreTheEnd(t *testing.T) {
+func TestInitFailuresAreReportedTogetherAndFinal(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: External")
@@ -72,9 +72,9 @@ func TestInitWaitsForSnapshotAndClusters(t *testing.T) {
 	s.eventually("the member to have it", s.has(1, "config", "v1"))
 }
 
-// TestT25TheTwinsOfANamespaceReachNothingOfAnother is threat T25: the names in a run, a placement
+// TestT25NamespacedObjectsReferToTheirOwnNamespace is threat T25: the names in a run, a placement
 // or an override refer only to objects of their own namespace.
-func TestT25TheTwinsOfANamespaceReachNothingOfAnother(t *testing.T) {
+func TestT25NamespacedObjectsReferToTheirOwnNamespace(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.twins("NAME")
 	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME-evil}}`)

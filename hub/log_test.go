@@ -37,9 +37,9 @@ func TestTheLogOfAnIdleHubIsEmpty(t *testing.T) {
 	}
 }
 
-// TestAHubThatIsNotAnsweredSaysSoLessAndLessOften: a hub whose API server does not answer properly
+// TestLogBackoffWithoutAnAPIServer: a hub whose API server does not answer properly
 // logs that ever less often, with the answer if there is one.
-func TestAHubThatIsNotAnsweredSaysSoLessAndLessOften(t *testing.T) {
+func TestLogBackoffWithoutAnAPIServer(t *testing.T) {
 	var log record
 	h, err := hub.New(hub.Config{Rest: refusing(t), Dialer: memory.NewFleet(), Name: "one", Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestProjectionsAreMadeAgainAsTheyWere: statuses and the objects of snapshots can be deleted. The
+// TestDeletedProjectionsAreRestored: statuses and the objects of snapshots can be deleted. The
 // hub creates them again with the same content, and carries out nothing a second time.
-func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
+func TestDeletedProjectionsAreRestored(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: External")

@@ -14,7 +14,7 @@ import (
 // If a placement takes objects from one namespace and that namespace does not exist, Scheduled
 // reports it until the namespace is created. Members keep their objects while the selection is
 // invalid.
-func TestTheNamespaceOfASelectionDoesNotExist(t *testing.T) {
+func TestMissingNamespaceOfASelection(t *testing.T) {
 	for _, strategy := range []string{"type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 0}", "type: External"} {
 		t.Run(strategy, func(t *testing.T) {
 			s := newScenario(t, openVouched, 1)

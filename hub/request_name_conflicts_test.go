@@ -31,7 +31,7 @@ func (s *scenario) by(run, strategy string) {
 
 // With the naming of KubeFleet 0.18, the requests of two runs have different names, for any names
 // of the runs and on either side of a stage.
-func TestTheRequestsOfTwoRunsHaveTwoNames(t *testing.T) {
+func TestRequestNamesOfTwoRunsDiffer(t *testing.T) {
 	s := asks(t, openKubeFleet018)
 	s.by("x-before", "late")
 	s.comes("csur/NAME-x-before", "Progressing", "False", "waiting for after-stage tasks")

@@ -170,10 +170,10 @@ func TestARunWithoutAnObjectIsLookedFor(t *testing.T) {
 	}
 }
 
-// TestTheSealTellsTheObjectOfARollback: a copy with another name or in another namespace, an object
+// TestSealIdentifiesTheRollbackObject: a copy with another name or in another namespace, an object
 // that was sealed for another run, and an object with a matching name but no seal are not the
 // object of the rollback, whatever their labels are.
-func TestTheSealTellsTheObjectOfARollback(t *testing.T) {
+func TestSealIdentifiesTheRollbackObject(t *testing.T) {
 	s, _ := lonely(t)
 	of := api.Key{Namespace: "web", Name: "r"}
 	status := rollbackFor(of)

@@ -152,10 +152,10 @@ func TestAClusterThatFailsIsTheCauseOfARollback(t *testing.T) {
 	})
 }
 
-// TestStateRollbackTakesARunBackOnce: spec.state Rollback rolls back a run that has ended, on
+// TestStateRollbackRollsARunBackOnce: spec.state Rollback rolls back a run that has ended, on
 // behalf of the authenticated user. A rollback, and a run whose strategy has no rollback, report
 // why they are not rolled back.
-func TestStateRollbackTakesARunBackOnce(t *testing.T) {
+func TestStateRollbackRollsARunBackOnce(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken("", ", rollback: {causes: [Command], approval: {forbidStarter: true}}")
 	s.put("v2")

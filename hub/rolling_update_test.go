@@ -124,9 +124,9 @@ func TestRollingCountsUnavailableClustersOfTheReplacedUpdate(t *testing.T) {
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 }
 
-// TestRollingAnUpdateThatCannotBePlannedEndsNone: if an override fails for a member, so that the
-// next update cannot be planned, the update that is under way continues.
-func TestRollingAnUpdateThatCannotBePlannedEndsNone(t *testing.T) {
+// TestRollingUpdateContinuesIfTheNextCannotBePlanned: if an override fails for a member, so that
+// the next update cannot be planned, the update that is under way continues.
+func TestRollingUpdateContinuesIfTheNextCannotBePlanned(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
 	s.apply(deployment)
@@ -146,10 +146,10 @@ func TestRollingAnUpdateThatCannotBePlannedEndsNone(t *testing.T) {
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 }
 
-// TestRollingAnUpdateThatWasEndedForAnotherIsMadeAgain: a hub ends an update before it creates the
+// TestRollingUpdateEndedForAReplacementIsRestarted: a hub ends an update before it creates the
 // one that replaces it. If it dies in between, and the placement asks for the first update again,
 // the hub starts that one again. It starts none that somebody else has aborted.
-func TestRollingAnUpdateThatWasEndedForAnotherIsMadeAgain(t *testing.T) {
+func TestRollingUpdateEndedForAReplacementIsRestarted(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
 	s.apply(deployment)
@@ -294,11 +294,11 @@ func TestRollingFirstRolloutPassesAFailingCluster(t *testing.T) {
 	}
 }
 
-// TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: a change of the selected objects is in a new
+// TestSnapshotsAreTakenOnlyOfChanges: a change of the selected objects is in a new
 // snapshot within seconds: a new value, a new object or a removed one. Many changes at once make
 // few snapshots, and a change that affects no placed content makes none. Both strategies do so by
 // default.
-func TestSnapshotsAreTakenOfEachChangeAndOfNothingElse(t *testing.T) {
+func TestSnapshotsAreTakenOnlyOfChanges(t *testing.T) {
 	for _, strategy := range []string{"RollingUpdate", "External"} {
 		t.Run(strategy, func(t *testing.T) { snapshotsOfChanges(t, strategy) })
 	}
@@ -336,10 +336,10 @@ func snapshotsOfChanges(t *testing.T, strategy string) {
 	}
 }
 
-// TestRollingAnOverrideOfNothingRollsNothingOut: overrides that select no object of a placement
+// TestRollingOverrideOfNoObjectStartsNoRun: overrides that select no object of a placement
 // cause no snapshot and no run. If no rule of an override selects a cluster, the cluster has no
 // override.
-func TestRollingAnOverrideOfNothingRollsNothingOut(t *testing.T) {
+func TestRollingOverrideOfNoObjectStartsNoRun(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
 	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 1}")
@@ -514,8 +514,8 @@ spec:
 	})
 }
 
-// TestSnapshotsThatSomebodySpoilsAreMadeAgain: the objects of snapshots are projections.
-func TestSnapshotsThatSomebodySpoilsAreMadeAgain(t *testing.T) {
+// TestTamperedSnapshotObjectsAreRestored: the objects of snapshots are projections.
+func TestTamperedSnapshotObjectsAreRestored(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
 	s.place("type: RollingUpdate")

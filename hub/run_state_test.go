@@ -63,9 +63,9 @@ func TestARunWithoutAState(t *testing.T) {
 	})
 }
 
-// TestStateStopStopsAndAWaitContinuesWhereItWas: a run that is stopped during a wait is Stopped at
+// TestStateStopDuringAWaitKeepsItsEndTime: a run that is stopped during a wait is Stopped at
 // once. After it is resumed, the wait ends at the original time.
-func TestStateStopStopsAndAWaitContinuesWhereItWas(t *testing.T) {
+func TestStateStopDuringAWaitKeepsItsEndTime(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: External")

@@ -70,7 +70,7 @@ func setSpec(u *unstructured.Unstructured, value any, field string) {
 }
 
 // A request belongs to another run only as long as the run for which it was made exists.
-func TestARequestIsThatOfARunThatIsThere(t *testing.T) {
+func TestRequestBelongsToAnExistingRun(t *testing.T) {
 	run := objectAt(api.Key{Name: "example-run"})
 	s, _ := lonely(t, run)
 	obj := askedOf(t, tutorialRequest())

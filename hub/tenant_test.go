@@ -90,10 +90,10 @@ func TestClusterPlacementMayPlaceAnyEnvelopeContent(t *testing.T) {
 	w.await("crp", w.name, "ClusterResourcePlacementAvailable", "True")
 }
 
-// TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo: a host that wants no Secrets in envelopes,
+// TestHostForbidsSecretsInEnvelopes: a host that wants no Secrets in envelopes,
 // because readers of envelopes would see them, forbids them with its rules for namespaces. The
 // message does not contain the content of the Secret.
-func TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo(t *testing.T) {
+func TestHostForbidsSecretsInEnvelopes(t *testing.T) {
 	w := newHubEnv(t, 1)
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
 	rules := snapshot.NamespaceRules()

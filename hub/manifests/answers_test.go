@@ -86,7 +86,7 @@ var approvedByAlice = condition("Approved", "True", "lgtm")
 
 // The policy overwrites claims about an identity. An update that leaves the answer unchanged is an
 // approval by its sender.
-func TestTheIdentityStaysWhoeverWritesTheStatus(t *testing.T) {
+func TestPolicyOverwritesClaimedIdentities(t *testing.T) {
 	const refusal = "needs the RBAC verb approve"
 	for user, c := range map[string]struct{ refusal, decisions string }{
 		hubUser: {refusal, "alice Approve"}, "mallory": {refusal, "alice Approve"}, "bob": {"", "alice Approve, bob Approve"},
@@ -214,7 +214,7 @@ func TestTheGenerationOfARequestIsNotTheClients(t *testing.T) {
 	e.want("", "", "")
 }
 
-func TestOnlyApproversAndTheHubTakeAnAnswerBack(t *testing.T) {
+func TestOnlyApproversAndTheHubRevokeAnAnswer(t *testing.T) {
 	e := newExchange(t)
 	e.patch("alice", conditions(approvedByAlice), "")
 	e.patch("mallory", conditions(), "taking an answer back needs the RBAC verb approve")

@@ -83,7 +83,7 @@ func TestAnOlderServerIsInstalledWithoutMutatingPolicies(t *testing.T) {
 }
 
 // A server without the mutating policies records no identity by itself.
-func TestOnAnOlderServerAnIdentityIsTrueOrMissing(t *testing.T) {
+func TestIdentitiesOnAnOlderServer(t *testing.T) {
 	s := olderServer(t)
 	people(t, s)
 	k := requestKinds(t, s)[3] // the namespaced kind, in v1beta1

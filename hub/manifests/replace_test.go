@@ -17,7 +17,7 @@ func (slowServer) Get(context.Context, string, metav1.GetOptions, ...string) (*u
 	return nil, context.DeadlineExceeded
 }
 
-func TestAReplacementWhoseTimeIsUpFails(t *testing.T) {
+func TestReplaceTimesOut(t *testing.T) {
 	t.Parallel()
 	policy := &unstructured.Unstructured{Object: map[string]any{"kind": "ValidatingAdmissionPolicy", "metadata": map[string]any{"name": "p"}}}
 	after, err := (&installer{}).replace(t.Context(), slowServer{}, policy)

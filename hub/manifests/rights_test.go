@@ -192,7 +192,7 @@ func TestAggregationIsAChoice(t *testing.T) {
 }
 
 // The right to read Secrets comes with the option, and disappears with an installation without it.
-func TestSecretsAreReadWhereAskedFor(t *testing.T) {
+func TestOptionGrantsReadingSecrets(t *testing.T) {
 	s := aggregatingServer(t)
 	for _, secrets := range []bool{true, false} {
 		if err := manifests.Install(t.Context(), s.Config(), manifests.Options{Hub: &manifests.HubOptions{User: "a-hub", Secrets: secrets}}); err != nil {

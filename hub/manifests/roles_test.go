@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// TestRolesAllowThisAndNoMore checks the rights of users with one role each.
-func TestRolesAllowThisAndNoMore(t *testing.T) {
+// TestRightsOfEachRole checks the rights of users with one role each.
+func TestRightsOfEachRole(t *testing.T) {
 	s := installedServer(t)
 	for role, user := range map[string]string{
 		"slipway-approver": "alice", "slipway-viewer": "vera", "slipway-editor": "edith",
@@ -166,7 +166,7 @@ func kubectlAs(t *testing.T, s *kubeenv.Server, user string, args ...string) (st
 	return string(out), err
 }
 
-func TestTheRolesOfAHubAreThoseOfItsOptions(t *testing.T) {
+func TestRoleBindingsFollowTheHubOptions(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		options manifests.HubOptions
@@ -271,7 +271,7 @@ func toStrings(v any) []string {
 	return out
 }
 
-func TestOptionsOfAHubThatAreWrongAreAllNamed(t *testing.T) {
+func TestInvalidHubOptionsAreReportedTogether(t *testing.T) {
 	_, err := manifests.HubRBAC(manifests.HubOptions{Namespace: "A", User: " x", Sources: []rbacv1.PolicyRule{{}, {APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get"}}}})
 	if err == nil {
 		t.Fatal("no error")

@@ -49,14 +49,14 @@ type ruleFile struct {
 	Cases []ruleCase `json:"cases"`
 }
 
-// TestTheServerTakesAndRefuses tries every rule of the schemas on a real API server, in all served
+// TestSchemaRulesOnAServer tries every rule of the schemas on a real API server, in all served
 // versions.
-func TestTheServerTakesAndRefuses(t *testing.T) {
+func TestSchemaRulesOnAServer(t *testing.T) {
 	takesAndRefuses(t, installedServer(t), compat.Default, func(bool) bool { return true })
 }
 
-// TestTheServerOfKubeFleet018TakesAndRefuses does the same for the kinds that differ.
-func TestTheServerOfKubeFleet018TakesAndRefuses(t *testing.T) {
+// TestSchemaRulesOfKubeFleet018OnAServer does the same for the kinds that differ.
+func TestSchemaRulesOfKubeFleet018OnAServer(t *testing.T) {
 	takesAndRefuses(t, kubeFleetServer(t), compat.KubeFleet018, func(differs bool) bool { return differs })
 }
 

@@ -17,9 +17,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// TestAMemberIsAskedAgainThatIsBeingAsked: a member's answer may be older than the request to ask
+// TestRecheckDuringACheck: a member's answer may be older than the request to ask
 // again.
-func TestAMemberIsAskedAgainThatIsBeingAsked(t *testing.T) {
+func TestRecheckDuringACheck(t *testing.T) {
 	t.Parallel()
 	r := New(&Reconciler{Queues: &queues.Queues{Members: reconcile.New(reconcile.Options[api.Key]{})}})
 	obj := &unstructured.Unstructured{}

@@ -16,7 +16,7 @@ import (
 
 // A placement of namespaces tells each cluster that it has reached or left since the last status.
 // The hub asks all members at its start, so that a placement that is older tells none at first.
-func TestReachedClustersAreTold(t *testing.T) {
+func TestReachedClustersAreNotified(t *testing.T) {
 	began := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 	namespaces := []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "app"}}
 	for name, c := range map[string]struct {
@@ -55,7 +55,7 @@ func TestReachedClustersAreTold(t *testing.T) {
 }
 
 // A deleted binding is remembered for the run that evicts its cluster, until that run ends.
-func TestAnUnboundClusterIsOfItsLastRun(t *testing.T) {
+func TestUnboundClusterBelongsToItsLastRun(t *testing.T) {
 	u, k := &unbound{}, api.Key{Name: "p"}
 	u.add(k, "a", "e.1")
 	u.add(k, "b", "e.2")

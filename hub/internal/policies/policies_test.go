@@ -53,7 +53,7 @@ func TestAnswersCountOnlyUnderThePoliciesThatWereInstalled(t *testing.T) {
 // The creator of a run is known if the run is younger than the policies. Policies that were
 // changed after their creation count from the time at which the hub first saw their current form.
 // Under new policies the hub requests nothing until the API servers have loaded them.
-func TestPoliciesCountFromWhenTheyAreKnownToBeInForce(t *testing.T) {
+func TestPoliciesCountSinceTheyAreInForce(t *testing.T) {
 	created, seen := time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC), time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC)
 	run := func(at time.Time) *metav1.ObjectMeta {
 		return &metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(at)}

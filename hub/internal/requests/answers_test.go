@@ -21,7 +21,7 @@ import (
 
 // An answer is new to the engine until the engine has taken it in. After that it is not new, even
 // while the gate waits for other answers; otherwise the status of the run would wait for them, too.
-func TestAnAnswerThatCountsIsNotNew(t *testing.T) {
+func TestProcessedAnswerIsNotNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		members := memory.NewFleet()
 		members.Add(placement.Cluster{Name: "member1"})

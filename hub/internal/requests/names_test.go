@@ -7,7 +7,7 @@ import (
 
 // A request may belong to any run whose name is a prefix of the request's name that ends before a
 // hyphen. No other run needs to be checked.
-func TestTheRunsThatARequestMayBeOf(t *testing.T) {
+func TestRunsOfRequest(t *testing.T) {
 	for name, want := range map[string][]string{
 		"web-before-prod": {"web", "web-before"}, "web-prod": {"web"}, "web": nil, "": nil, "-web": nil, "a--b": {"a", "a-"},
 	} {

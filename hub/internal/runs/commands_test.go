@@ -8,9 +8,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// TestAStopIsAskedOnceTheRunHasBegun: the engine refuses to stop a run that has not started, and
+// TestStopWaitsForTheStart: the engine refuses to stop a run that has not started, and
 // takes each command once, so that a stop right before the start must wait for the start.
-func TestAStopIsAskedOnceTheRunHasBegun(t *testing.T) {
+func TestStopWaitsForTheStart(t *testing.T) {
 	for _, c := range []struct {
 		run  step.Run
 		want stages.Verb

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestWhoAsksForARollback: the author of a rollback is the user that the API server stamped, not
+// TestAuthorOfARollback: the author of a rollback is the user that the API server stamped, not
 // the creator of the run. Without stamps there is no author.
-func TestWhoAsksForARollback(t *testing.T) {
+func TestAuthorOfARollback(t *testing.T) {
 	obj := objectAt(api.Key{Name: "r"})
 	obj.SetGeneration(7)
 	obj.SetAnnotations(map[string]string{manifests.CreatedBy: "ann", manifests.RollbackBy: "bob"})

@@ -9,7 +9,7 @@ import (
 
 // The object of a request has its policy, so that a reader of the object alone sees the policy, the
 // starter of the run, the answers that count and the answers that are missing.
-func TestWhoMayAnswerStandsInTheRequest(t *testing.T) {
+func TestRequestObjectHasItsApprovalPolicy(t *testing.T) {
 	two := approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}}}
 	strict := two
 	strict.ForbidStarter = true

@@ -60,7 +60,7 @@ func TestApprovalRequestObject(t *testing.T) {
 	}
 }
 
-func TestTheNamespacedTwinOfARequestIsNamedAfterTheObjectAndNotAfterTheEnginesRun(t *testing.T) {
+func TestNamespacedRequestIsNamedAfterTheRunObject(t *testing.T) {
 	f := tutorialRequest(t)
 	f.Namespace, f.Request.When = "web", approval.Before
 	f.Request.Name, f.Request.Run = "n.web.example-run-before-canary", "n.web.example-run"
@@ -84,7 +84,7 @@ func approvedBy(name string, groups ...any) map[string]any {
 	return map[string]any{"username": name, "uid": "1", "groups": groups}
 }
 
-func TestAnAnswerIsReadAsTheTutorialWritesIt(t *testing.T) {
+func TestAnswersOfTheTutorialAreRead(t *testing.T) {
 	// The tutorial's approval.json, with a time, which is ignored.
 	tutorialAnswer := func(change map[string]any) map[string]any {
 		c := map[string]any{
@@ -316,7 +316,7 @@ func TestAWithdrawnApprovalDoesNotCount(t *testing.T) {
 
 // Only the task whose request is blocked says that its name is taken, and not a task at the same
 // side of another stage or at the other side of the stage.
-func TestABlockedRequestIsOfItsStage(t *testing.T) {
+func TestBlockedRequestAffectsOnlyItsTask(t *testing.T) {
 	asks := []stages.Task{{Type: stages.Approval}}
 	var s stages.Strategy
 	var clusters []placement.Cluster

@@ -46,7 +46,7 @@ func TestAMemberHasJoinedOnceItWasReached(t *testing.T) {
 }
 
 // A new member that is not reached at first is soon checked again.
-func TestHowOftenAMemberIsAsked(t *testing.T) {
+func TestMemberCheckInterval(t *testing.T) {
 	since, away := clock(t, "10:00:00"), errors.New("timeout")
 	for name, tc := range map[string]struct {
 		facts MemberFacts

@@ -58,7 +58,7 @@ func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
 
 // A cluster is overridden if a rule in the snapshot that it was tried with selects it, and the
 // placement if one cluster is. An object that shows the override is not necessary.
-func TestAClusterIsOverriddenWhereARuleSelectsIt(t *testing.T) {
+func TestOverriddenConditionNeedsAMatchingRule(t *testing.T) {
 	no, yes := "NoOverrideSpecified", "OverriddenSucceeded"
 	for name, tc := range map[string]struct {
 		overrides            []FrozenOverride
@@ -157,7 +157,7 @@ func TestAClusterSaysThatOverridesCannotBeCarriedOut(t *testing.T) {
 
 // If overrides cannot be carried out, all clusters without a snapshot report that. As many of the
 // others report it as are updated at a time, and the update waits for them.
-func TestAsManyClustersFailByOverridesAsAreUpdatedAtATime(t *testing.T) {
+func TestOverrideFailuresAreLimitedByConcurrency(t *testing.T) {
 	f := placementOf(t, proven(t, "east", 0), fresh("north"), fresh("south"), proven(t, "west", 0))
 	f.External, f.Taken, f.AtATime = false, clock(t, "21:45:00"), 1
 	for _, c := range f.Picked {
@@ -181,7 +181,7 @@ func TestAsManyClustersFailByOverridesAsAreUpdatedAtATime(t *testing.T) {
 // Snapshots that differ in overrides alone are shown with one index. Clusters of an External
 // placement that have different ones of them observe the same index. A rolling update counts a
 // cluster with the earlier one as not updated.
-func TestSnapshotsOfOtherOverridesAreShownAsOne(t *testing.T) {
+func TestSnapshotsThatDifferInOverridesShareAnIndex(t *testing.T) {
 	f := placementOf(t, proven(t, "east", 0), proven(t, "west", 1))
 	f.Latest, f.Snapshots = 2, []snapshot.Snapshot{{Index: 0}, {Index: 1, Repeats: 1}, {Index: 2, Repeats: 1}}
 	s := jsonOf(t, Placement(f))

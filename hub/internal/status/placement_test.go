@@ -54,7 +54,7 @@ func columns(t *testing.T, f *PlacementFacts) [2]string {
 	return [2]string{column(s, "ClusterResourcePlacementScheduled"), column(s, "ClusterResourcePlacementAvailable")}
 }
 
-func TestAPlacementUnderExternalIsAvailableOnceARunHasBeenEverywhere(t *testing.T) {
+func TestExternalPlacementIsAvailableAfterAFullRun(t *testing.T) {
 	f := placementOf(t, fresh("member1"), fresh("member2"), fresh("member3"))
 	if got := columns(t, f); got != [2]string{"True 1", ""} {
 		t.Errorf("before any run: %q", got)
@@ -115,7 +115,7 @@ func placedTold(t *testing.T, f *PlacementFacts) []string {
 	return told(t, c["conditions"])
 }
 
-func TestAClusterOfAPlacementSaysHowFarItHasCome(t *testing.T) {
+func TestClusterConditionsOfAPlacement(t *testing.T) {
 	scheduled := `Scheduled=True Scheduled: Successfully scheduled resources for placement in "m": picked by scheduling policy`
 	upTo := []string{
 		scheduled,

@@ -79,7 +79,7 @@ func TestFailingClusterReportsTheReason(t *testing.T) {
 	}
 }
 
-func TestAClusterThatFailedSaysAfterWhichAttempt(t *testing.T) {
+func TestFailedClusterNamesTheAttempt(t *testing.T) {
 	s := stages.Strategy{Attempts: 2, Stages: []stages.Stage{{Name: "all", Selector: everything(), MaxFailures: number(1)}}}
 	r := newRig(t, "10:00:00", s, false, named("a", "b")...)
 	r.step("", stages.Input{})
@@ -97,7 +97,7 @@ func TestAClusterThatFailedSaysAfterWhichAttempt(t *testing.T) {
 	}
 }
 
-func TestAClusterThatIsTriedAgainStartedWhenItFirstDid(t *testing.T) {
+func TestRetriedClusterKeepsItsFirstStartTime(t *testing.T) {
 	s := stages.Strategy{Profile: stages.ClusterUpdate, Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
 	r := newRig(t, "10:00:00", s, false, named("a")...)
 	r.step("", stages.Input{})
@@ -227,7 +227,7 @@ func TestClustersInTroubleAreListedInTheirOrderOfUrgency(t *testing.T) {
 	}
 }
 
-func TestClustersOfTwoStagesThatWereSkippedAlikeAreCountedInTheirOwn(t *testing.T) {
+func TestSkippedClustersAreCountedInTheirOwnStage(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{{Name: "a", Selector: inStage("a")}, {Name: "none", Selector: inStage("c")}, {Name: "b", Selector: inStage("b")}}}
 	var clusters []placement.Cluster
 	for i, stage := range []string{"a", "a", "b", "b", "b"} {

@@ -75,7 +75,7 @@ func (s *stack) facts(h *RunHistory, after int64) *RunFacts {
 	}
 }
 
-func TestAnEnginesRunHasTheStatusOfTheTutorialAndTheSameFromItsJournalAlone(t *testing.T) {
+func TestStatusOfAnEngineRunEqualsTheTutorial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStack(t)
 		ctx, cancel := context.WithCancel(t.Context())

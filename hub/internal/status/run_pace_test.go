@@ -57,7 +57,7 @@ func TestAClusterThatIsObservedToStayHealthyIsNotStuck(t *testing.T) {
 	}
 }
 
-func TestARunThatIsNoLongerStuckMakesProgressSinceThen(t *testing.T) {
+func TestProgressStartsWhenARunIsNoLongerStuck(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
 	r := newRig(t, "10:00:00", s, false, named("a", "b")...)
 	r.step("", stages.Input{})
@@ -67,7 +67,7 @@ func TestARunThatIsNoLongerStuckMakesProgressSinceThen(t *testing.T) {
 	}
 }
 
-func TestAStopIsStoppingThenStoppedThenProgressingAgain(t *testing.T) {
+func TestConditionsOfAStopAndAResume(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
 	r := newRig(t, "10:00:00", s, false, named("a", "b")...)
 	r.step("", stages.Input{})
@@ -110,7 +110,7 @@ func TestAResumedRunWaitsForATaskFromItsResumption(t *testing.T) {
 	}
 }
 
-func TestARunMakesProgressFromWhenTheTaskBeforeItPassed(t *testing.T) {
+func TestProgressStartsWhenTheTaskEnds(t *testing.T) {
 	s, clusters := tutorial()
 	r := newRig(t, "21:28:08", s, false, clusters...)
 	r.step("", stages.Input{})

@@ -80,7 +80,7 @@ func TestStatusOfARequestedRollback(t *testing.T) {
 }
 
 // The condition keeps its time while its status is the same.
-func TestTheTimeOfARollbackIsThatOfItsStatus(t *testing.T) {
+func TestRollbackConditionKeepsItsTime(t *testing.T) {
 	r := rolledBackRig(t)
 	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{By: "b"}, Told: api.Condition{Status: "Unknown", Since: clock(t, "21:31:00")}}
 	r.now = clock(t, "21:32:00")
@@ -223,7 +223,7 @@ func TestTheObjectOfARollback(t *testing.T) {
 }
 
 // A refusal is reported once. After that the status does not change and no write is necessary.
-func TestARefusalIsSaidOnce(t *testing.T) {
+func TestRefusalOfARollbackIsReportedOnce(t *testing.T) {
 	r := rolledBackRig(t)
 	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
 	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{By: "b"}, Refusal: errors.New("no").Error()}

@@ -36,7 +36,7 @@ func withoutOurs(t *testing.T, status map[string]any) {
 	}
 }
 
-func TestTheStatusOfARunIsThatOfTheTutorialWithItsTimes(t *testing.T) {
+func TestStatusOfARunEqualsTheTutorial(t *testing.T) {
 	got := tutorialRig(t).status()
 	withoutOurs(t, got)
 	if diff := cmp.Diff(golden(t, "tutorial-run-waiting.yaml")["status"], any(got)); diff != "" {
@@ -44,7 +44,7 @@ func TestTheStatusOfARunIsThatOfTheTutorialWithItsTimes(t *testing.T) {
 	}
 }
 
-func TestAStatusIsTheSameWhenItIsMadeAgainFromTheJournal(t *testing.T) {
+func TestStatusRebuiltFromTheJournalIsEqual(t *testing.T) {
 	r := tutorialRig(t)
 	before := r.status()
 	r.now = r.now.Add(time.Hour)
@@ -53,7 +53,7 @@ func TestAStatusIsTheSameWhenItIsMadeAgainFromTheJournal(t *testing.T) {
 	}
 }
 
-func TestAStatusWithoutHistoryHasEveryConditionAndATimeInEach(t *testing.T) {
+func TestStatusWithoutHistoryHasAllConditionsAndTimes(t *testing.T) {
 	r := tutorialRig(t)
 	with := r.status()
 	r.facts.History = nil
@@ -104,7 +104,7 @@ func ignoreTimes(v any) {
 	}
 }
 
-func TestARunThatCompletedSaysSoInItsRunItsStageAndItsTask(t *testing.T) {
+func TestCompletedRunStatus(t *testing.T) {
 	r := tutorialRig(t)
 	r.decide("21:33:00", approval.Approve)
 	s := r.status()
@@ -135,7 +135,7 @@ func stageAt(status map[string]any, i int) map[string]any {
 
 // The reasons and messages of a run depend on the compatibility setting. Its requests keep the
 // names that they had at the start of the run.
-func TestTheWordsAreThoseOfTheSetting(t *testing.T) {
+func TestConditionTextsFollowTheSetting(t *testing.T) {
 	r := tutorialRig(t)
 	r.facts.Setting = compat.KubeFleet018
 	status := r.status()
@@ -172,7 +172,7 @@ func TestTheEngineNamesTheObjectOfARequest(t *testing.T) {
 
 // If a run is initialized later than its creation because its placement or its strategy was
 // missing, it uses the content at the time of initialization, and says so.
-func TestARunThatIsInitializedLateSaysOfWhenItsContentIs(t *testing.T) {
+func TestLateInitializationReportsTheTimeOfItsContent(t *testing.T) {
 	for late, want := range map[time.Duration]string{
 		-time.Hour:       "",
 		0:                "",
@@ -240,7 +240,7 @@ func TestAQueuedRunNamesTheRunItWaitsFor(t *testing.T) {
 	}
 }
 
-func TestARunThatDidNotCompleteSaysWhy(t *testing.T) {
+func TestReasonsOfUnsuccessfulRuns(t *testing.T) {
 	once := stages.Strategy{Profile: stages.ClusterUpdate, Stages: []stages.Stage{{Name: "all", Selector: everything()}}}
 	for name, tc := range map[string]struct {
 		do     func(r *rig)
@@ -279,7 +279,7 @@ func TestARunThatDidNotCompleteSaysWhy(t *testing.T) {
 	}
 }
 
-func TestStagesWithoutClustersAndStagesThatAreSkippedSaySo(t *testing.T) {
+func TestStatusOfEmptyAndSkippedStages(t *testing.T) {
 	s := stages.Strategy{Stages: []stages.Stage{
 		{Name: "empty", Selector: inStage("none"), After: []stages.Task{{Type: stages.Approval}}},
 		{Name: "passed", Selector: inStage("one")},
@@ -334,7 +334,7 @@ func TestGatesBeforeAStageWaitAndAreNamedAfterIt(t *testing.T) {
 
 // No strategy of the API has gates of groups or scheduled starts. The status of a run with such
 // gates shows nothing for them that KubeFleet would misread.
-func TestGatesThatTheAPIHasNoWordForAreNotShownAsOthers(t *testing.T) {
+func TestGatesMissingInTheAPIAreNotShown(t *testing.T) {
 	asks := []stages.Task{{Type: stages.Approval}}
 	s := stages.Strategy{Stages: []stages.Stage{{
 		Name: "all", Selector: everything(), After: asks,
@@ -380,7 +380,7 @@ func TestARunThatIsRolledBackSaysSo(t *testing.T) {
 	}
 }
 
-func TestAWaitTellsWhenItEndsAndThatItWasSkipped(t *testing.T) {
+func TestWaitConditionHasEndAndSkip(t *testing.T) {
 	s, clusters := tutorial()
 	r := newRig(t, "10:00:00", s, false, clusters...)
 	r.step("", stages.Input{})

@@ -28,7 +28,7 @@ func decided(t *testing.T, n int, previous placement.Previous, clusters ...place
 	return &Selection{fleet.Resolution{Selection: d, Evaluations: verdicts, Shortfall: placement.Shortfall(p, verdicts)}, p.Type}, p
 }
 
-func TestAPolicySnapshotSaysWhyClustersWerePickedAndWhyNot(t *testing.T) {
+func TestPolicySnapshotHasTheReasonOfEachCluster(t *testing.T) {
 	d, _ := decided(t, 2, placement.Previous{}, region("a", "west"), region("b", "west"), region("c", "east"), placement.Cluster{Name: "d"})
 	got, err := PolicySnapshot(&PolicyFacts{
 		Placement: "p", Decision: d, Decided: clock(t, "10:00:00"),
@@ -59,7 +59,7 @@ func TestAPolicySnapshotSaysWhyClustersWerePickedAndWhyNot(t *testing.T) {
 	}
 }
 
-func TestAPolicyThatFindsTooFewSaysWhyAndOfWhichClusters(t *testing.T) {
+func TestUnfulfilledPolicyNamesReasonsAndClusters(t *testing.T) {
 	tainted := region("c", "east")
 	tainted.Taints = []placement.Taint{{Key: "gpu", Value: "yes", Effect: placement.NoSchedule}}
 	d, p := decided(t, 3, placement.Previous{}, region("a", "west"), tainted, region("d", "south"))

@@ -86,7 +86,7 @@ func TestASnapshotWithoutResourcesHasAMaster(t *testing.T) {
 	}
 }
 
-func TestASnapshotOver800KiBIsSplitInOrderAndALargeResourceStandsAlone(t *testing.T) {
+func TestSnapshotOver800KiBIsSplit(t *testing.T) {
 	sized := func(name string, n int) map[string]any {
 		return resourceOf("v1", "ConfigMap", name, map[string]any{"data": map[string]any{"x": strings.Repeat("x", n)}})
 	}
@@ -135,7 +135,7 @@ func TestALargeResourceThatComesFirstIsInTheMaster(t *testing.T) {
 	}
 }
 
-func TestNoValueOfASecretIsInASnapshotThatPeopleRead(t *testing.T) {
+func TestSnapshotObjectsHaveNoSecretValues(t *testing.T) {
 	secret := resourceOf("v1", "Secret", "s", map[string]any{
 		"type": "Opaque", "data": map[string]any{"password": "aHVudGVyMg=="}, "stringdata": map[string]any{"password": "hunter2"}, "extra": "hunter2",
 	})

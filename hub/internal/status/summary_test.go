@@ -255,8 +255,8 @@ func TestARequestIsReadBackFromItsObject(t *testing.T) {
 	}
 }
 
-// A run without a record has the cause and the remedy: all problems of a refused run, the last error
-// of one that is tried again, and nothing about a hub for one that no hub has seen.
+// A run without a record has the cause and the remedy: all problems of a refused run, the last
+// error of one that is tried again, and nothing about a hub for one that no hub has seen.
 func TestTheReasonOfARunWithoutARecord(t *testing.T) {
 	at := stages.At(clock(t, "10:00:00"))
 	succeeded := &v1beta1.UpdateRunStatus{
@@ -292,7 +292,7 @@ func TestTheReasonOfARunWithoutARecord(t *testing.T) {
 
 // No hub leads if the lease was released, or was not renewed for its duration. The answer is the
 // last renewal.
-func TestSinceWhenNoHubLeads(t *testing.T) {
+func TestTimeWithoutALeader(t *testing.T) {
 	renewed := clock(t, "10:00:00")
 	for _, c := range []struct {
 		what, holder string

@@ -49,7 +49,7 @@ func TestADefinitionGetsBothVersions(t *testing.T) {
 	}
 }
 
-func TestADefinitionIsThatOfItsSetting(t *testing.T) {
+func TestDefinitionsDependOnTheSetting(t *testing.T) {
 	got, err := generate(fstest.MapFS{"k.yaml": {Data: []byte(strings.Replace(definition, "KIND", "ClusterStagedUpdateRun", 1))}})
 	if err != nil {
 		t.Fatal(err)
