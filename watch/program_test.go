@@ -50,7 +50,7 @@ func (r *reel) RollbackStatus(context.Context) (fleet.Rollback, error) {
 	return fleet.Rollback{Run: "run"}, nil
 }
 
-func TestElsewhereEveryEventIsALine(t *testing.T) {
+func TestOutputWithoutATerminalIsOneLinePerEvent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
@@ -84,7 +84,7 @@ func TestElsewhereEveryEventIsALine(t *testing.T) {
 
 // A wait with a hint has its own line, once; in a frame the hint follows the wait. Events before
 // After print no lines.
-func TestAHintSaysHowAWaitIsEnded(t *testing.T) {
+func TestHintOfAWait(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		hint := func(a stages.Awaited) string {
@@ -186,7 +186,7 @@ func TestALineHasNoControlCharacters(t *testing.T) {
 	}
 }
 
-func TestAFrameIsNeverLargerThanItMay(t *testing.T) {
+func TestFrameFitsTheWindow(t *testing.T) {
 	t.Parallel()
 	s := many()
 	m := s.model(t)

@@ -13,7 +13,7 @@ import (
 )
 
 // A frame says how far the rollback of its run is: nothing is called rolled back before it is.
-func TestAFrameSaysHowFarTheRollbackIs(t *testing.T) {
+func TestFrameShowsTheStateOfARollback(t *testing.T) {
 	t.Parallel()
 	s := scenes()["rolled-back"]
 	s.clusters = fleetOf()
@@ -43,7 +43,7 @@ func TestAFrameSaysHowFarTheRollbackIs(t *testing.T) {
 
 // The forecast has people answer at once. While one is waited for, the frame says how long the
 // run takes after the answer, and a run that is late is not said to end in 0s.
-func TestAFrameForecastsNoAnswerOfAPerson(t *testing.T) {
+func TestFrameExcludesPendingApprovalsFromTheForecast(t *testing.T) {
 	t.Parallel()
 	atGate := scene{strategy: rollout(), clusters: fleetOf(), world: simulate.Environment{Orders: toProd()[:1]}, at: 15 * time.Minute}
 	held := scene{strategy: rollout(), clusters: fleetOf(), at: -1}

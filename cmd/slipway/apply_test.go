@@ -414,7 +414,7 @@ func TestNothingIsDeletedAfterAFailure(t *testing.T) {
 
 // The documents of placements that share an override are applied again, together and one by one,
 // and change nothing. A document of a strategy with more fields than documents have says so.
-func TestDocumentsOfSharedOverridesAndRicherStrategiesChangeNothing(t *testing.T) {
+func TestReappliedDocumentsChangeNothing(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "apply -f "+v.write("a.yaml", placementFile+"---\n"+strings.Replace(placementFile, "name: store", "name: api", 1)+"---\n"+
 		strings.Replace(overrideFile, "  placement: {name: store}\n", "", 1)+"---\n"+strategyFile), "in placement api, shop, store")

@@ -46,7 +46,7 @@ func TestARunIsFollowedToTheEndOfItsRollback(t *testing.T) {
 }
 
 // On a file without an engine, the command reports a requested rollback and does not wait for it.
-func TestARollbackThatNoEngineDoesIsNotWaitedFor(t *testing.T) {
+func TestWaitWithoutAnEngineReportsARequestedRollback(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "approve shop-2 --as ann --yes")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })

@@ -415,7 +415,7 @@ func TestCapsAreSetAndDeleted(t *testing.T) {
 	v.shows(cli.ExitDone, "delete deletion nothing --yes", "deletion/nothing: deleted")
 }
 
-func TestCalledByKubectlItIsNamedSo(t *testing.T) {
+func TestUsageNamesTheKubectlPlugin(t *testing.T) {
 	for path, want := range map[string]string{"/usr/local/bin/kubectl-slipway": "kubectl slipway get", "slipway": "slipway get"} {
 		var out bytes.Buffer
 		root := newRoot(genericiooptions.IOStreams{Out: &out, ErrOut: &out}, nil, commandName(path))

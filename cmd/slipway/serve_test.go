@@ -359,7 +359,7 @@ func TestServeMeasuresChecks(t *testing.T) {
 }
 
 // The exit codes of wait are for CI.
-func TestWaitEndsAsTheRunDoes(t *testing.T) {
+func TestExitCodesOfWait(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "wait shop-1", "run/shop-1: Completed")
 	v.shows(cli.ExitFailed, "wait shop-2", "no engine runs on the store")
@@ -371,7 +371,7 @@ func TestWaitEndsAsTheRunDoes(t *testing.T) {
 	v.shows(cli.ExitUsage, "wait shop-2 --timeout -1s", "not negative")
 }
 
-func TestOnAFileThatNoProgramHoldsNothingIsFollowed(t *testing.T) {
+func TestFollowWithoutAnEngineFails(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitFailed, "get runs --watch", "shop-2", "no engine runs on the store")
 	v.shows(cli.ExitFailed, "history run/shop-2 --follow", "ApprovalRequested", "no engine runs on the store")
@@ -422,7 +422,7 @@ func TestDescribeShowsAllOfAnObject(t *testing.T) {
 	v.shows(cli.ExitUsage, "describe nonsense x", "there is no kind")
 }
 
-func TestClustersAreThoseOfPlacementsOrOfARun(t *testing.T) {
+func TestGetClustersOfPlacementsAndRuns(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "get clusters", "eu-1", "eu-3", "shop")
 	v.shows(cli.ExitDone, "get clusters eu-1 --run shop-2", "canary", "Completed")

@@ -97,7 +97,7 @@ func TestTheRunContinuesAfterAWatchIsClosed(t *testing.T) {
 	}
 }
 
-func TestElsewhereWatchPrintsALineForEachEvent(t *testing.T) {
+func TestWatchWithoutATerminalPrintsEvents(t *testing.T) {
 	v := newEnv(t)
 	out := v.shows(cli.ExitDone, "watch shop-2", "ApprovalRequested shop-2/canary", "Z RunTaken ")
 	if strings.Contains(out, "\x1b") || strings.Contains(out, "…") {

@@ -96,7 +96,7 @@ func TestLargestCycle(t *testing.T) {
 	}
 }
 
-func TestLimitsFailWhereABoundIsPassedOrTooHigh(t *testing.T) {
+func TestExceededAndLooseLimitsFail(t *testing.T) {
 	for name, c := range map[string]struct {
 		got  size
 		e    exception

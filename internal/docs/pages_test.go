@@ -99,7 +99,7 @@ func (p page) run(ctx context.Context, dir, tools string) error {
 // mark is the line that comes before the output of a block.
 func (b *block) mark() string { return fmt.Sprintf("==== %s:%d", b.file, b.line) }
 
-func TestABlockOfAPageSeesThoseBefore(t *testing.T) {
+func TestBlocksShareTheShellOfAPage(t *testing.T) {
 	one, two := block{file: "a.md", line: 2, text: "x=5; cd /\n", output: ""}, block{file: "a.md", line: 9, text: "echo $x; pwd\n", output: "5\n/\n"}
 	for _, c := range []struct {
 		p     page

@@ -24,7 +24,7 @@ func TestTheReadmeHasAtMost120Lines(t *testing.T) {
 }
 
 // The pictures in the documents equal the pictures that the packages draw.
-func TestThePicturesAreThoseOfToday(t *testing.T) {
+func TestPicturesAreUpToDate(t *testing.T) {
 	if frame := read(t, "watch/testdata/in-flight-80x24.txt"); !strings.Contains(read(t, "README.md"), "```\n"+frame) {
 		t.Error("README.md: the watched run is not watch/testdata/in-flight-80x24.txt")
 	}

@@ -38,7 +38,7 @@ func TestACallIsShared(t *testing.T) {
 }
 
 // The context of one call is not the failure of the others, whichever began.
-func TestTheEndOfAContextIsThatOfItsCall(t *testing.T) {
+func TestCancellationAffectsOnlyItsCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for ending := range 2 {
 			var g Group[int]

@@ -211,7 +211,7 @@ func TestANameIsALabelAndTakenOnce(t *testing.T) {
 	}
 }
 
-func TestAnotherPortIsTakenWhereTheFirstIsNotFree(t *testing.T) {
+func TestOccupiedPortIsSkipped(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", address(0))
 	if err != nil {

@@ -80,7 +80,7 @@ func configMap() *unstructured.Unstructured {
 	}}
 }
 
-func TestAClientTakesTheAnswersOfFaultsForTheServers(t *testing.T) {
+func TestFaultAnswersLookLikeServerErrors(t *testing.T) {
 	is5xx := func(err error) bool { return apierrors.IsServiceUnavailable(err) }
 	for name, c := range map[string]struct {
 		fault   Fault
@@ -125,7 +125,7 @@ func TestTooManyRequestsSaysWhenToComeBack(t *testing.T) {
 	}
 }
 
-func TestARuleStrikesTheRequestsThatItSays(t *testing.T) {
+func TestRuleMatching(t *testing.T) {
 	for name, c := range map[string]struct {
 		rule Rule
 		want string

@@ -114,7 +114,7 @@ func TestUsersHaveTheirRBACRights(t *testing.T) {
 	}
 }
 
-func TestAUserWhomNoCertificateCanNameIsRefusedByEveryClient(t *testing.T) {
+func TestInvalidUserNamesHaveNoClient(t *testing.T) {
 	t.Parallel()
 	s := clusters.Server(t, "one")
 	if _, err := rest.HTTPClientFor(s.ConfigFor("\xff")); err == nil {

@@ -31,7 +31,7 @@ func TestEveryItemIsCalledWithinTheLimit(t *testing.T) {
 	})
 }
 
-func TestNoCallIsRunningOnceTheLoopIsLeft(t *testing.T) {
+func TestBreakWaitsForRunningCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var running, calls atomic.Int32
 		for range parallel.Map(t.Context(), 2, items, func(ctx context.Context, n int) int {

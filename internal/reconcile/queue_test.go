@@ -206,7 +206,7 @@ func TestRunReturnsWhenNothingIsBeingReconciled(t *testing.T) {
 	})
 }
 
-func TestAnAddCutsTheWaitShortWhereThatIsSaid(t *testing.T) {
+func TestRetryOnAdd(t *testing.T) {
 	var c calls
 	run(t, reconcile.Options[string]{RetryOnAdd: true, Reconcile: func(_ context.Context, key string) (time.Duration, error) {
 		c.add(key)

@@ -108,7 +108,7 @@ func TestAStepThatIsStuckIsAViolation(t *testing.T) {
 }
 
 // The resources after a scenario are compared with the resources before it.
-func TestMoreThanBeforeIsAViolation(t *testing.T) {
+func TestGrownResourcesAreViolations(t *testing.T) {
 	base := health{heap: 1 << 20, goroutines: 3, descriptors: 9, files: environment.Footprint{EngineBytes: 1 << 20, ClusterBytes: 1 << 20, RecordBytes: 1 << 10}}
 	same := base
 	if err := same.against(&base); err != nil {

@@ -79,7 +79,7 @@ func endOf(t *testing.T, k *killer) (end ending) {
 // rollback has the same result, however often its process is killed: no change is applied twice
 // in the same attempt, and no approval is lost or repeated. Half of the kills come at a random
 // moment, the others right before or after a random write.
-func TestAKilledStoryEndsAsAnUndisturbedOne(t *testing.T) {
+func TestKillsDoNotChangeTheResult(t *testing.T) {
 	want := tell(t, newStory(t, 0, 0))
 	if len(want.Approvals) != 8 || len(want.Audit) != 30+28+28 {
 		t.Fatalf("the story is another one: approvals %v, changes %v", want.Approvals, want.Audit)
@@ -110,7 +110,7 @@ func TestAKilledStoryEndsAsAnUndisturbedOne(t *testing.T) {
 
 // The proof above can fail: if the members forget acknowledged changes between two kills, a law
 // detects it, or the story has another result.
-func TestAForgottenWriteEndsTheStoryDifferently(t *testing.T) {
+func TestLostWritesAreDetected(t *testing.T) {
 	t.Parallel()
 	want := tell(t, newStory(t, 0, 0))
 	for seed := uint64(7); ; seed++ {

@@ -10,7 +10,7 @@ import (
 )
 
 // The recorded terminal in the documents has the frames of slipway watch, as well-formed XML.
-func TestTheRecordedTerminalIsThatOfToday(t *testing.T) {
+func TestRecordingIsUpToDate(t *testing.T) {
 	got, err := record()
 	if err != nil {
 		t.Fatal(err)

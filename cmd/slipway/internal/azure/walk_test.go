@@ -110,9 +110,9 @@ func TestTheDocumentInItsOrder(t *testing.T) {
 	s.golden("document")
 }
 
-// TestOthersCommandWhileOneDrives has other processes show, refuse, stop and skip
+// TestCommandsFromOtherProcesses has other processes show, refuse, stop and skip
 // while one drives, and interrupts that in the middle.
-func TestOthersCommandWhileOneDrives(t *testing.T) {
+func TestCommandsFromOtherProcesses(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.members("")
@@ -208,9 +208,9 @@ func TestGatesFailuresAndRetries(t *testing.T) {
 	s.golden("gates")
 }
 
-// TestAnUpgradeThatCannotBeIsRefusedBeforeAnythingStarts checks that the error names every member
+// TestImpossibleUpgradeCreatesNoRun checks that the error names every member
 // that cannot be upgraded, and that no run is created.
-func TestAnUpgradeThatCannotBeIsRefusedBeforeAnythingStarts(t *testing.T) {
+func TestImpossibleUpgradeCreatesNoRun(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.do(1, "updaterun create $AT -n run-1 --upgrade-type NodeImageOnly")
@@ -225,7 +225,7 @@ func TestAnUpgradeThatCannotBeIsRefusedBeforeAnythingStarts(t *testing.T) {
 
 // A run with a wait of an hour after a stage reports the wait, its end, and the command that ends
 // it.
-func TestTheWaitAfterAStageIsSaid(t *testing.T) {
+func TestWaitAfterAStageIsReported(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
 	s.quietly(0, "member create $AT -n member1 --member-cluster-id aks-1 --update-group group-1a --takes 10ms")

@@ -55,7 +55,7 @@ func printerOf(out io.Writer) *printer {
 }
 
 // A process that is killed after it has answered does not know that it has.
-func TestAnAnswerIsTheSameAnswerAgain(t *testing.T) {
+func TestRepeatedAnswerIsIdempotent(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewStore()

@@ -231,7 +231,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-func TestAutoPrintsLinesWhereThereIsNoTerminal(t *testing.T) {
+func TestAutoPrintsLinesWithoutATerminal(t *testing.T) {
 	t.Parallel()
 	p := playWith(t, "")
 	p.want(t, cli.ExitDone, "")

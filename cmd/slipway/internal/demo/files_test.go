@@ -61,7 +61,7 @@ func TestTheFilesAreTheTutorials(t *testing.T) {
 	}
 }
 
-func TestDirIsReadInstead(t *testing.T) {
+func TestDirReplacesTheBuiltInFiles(t *testing.T) {
 	t.Parallel()
 	extra := "apiVersion: cluster.kubernetes-fleet.io/v1beta1\nkind: MemberCluster\nmetadata: {name: member0, labels: {environment: staging}}\n" +
 		"spec: {identity: {kind: ServiceAccount, name: member0, namespace: fleet-system}}\n"
@@ -102,7 +102,7 @@ func TestFilesThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestWaitsAreShortenedAndSaid(t *testing.T) {
+func TestShortenedWaitsAreReported(t *testing.T) {
 	t.Parallel()
 	strategies := func() []stages.Strategy {
 		return []stages.Strategy{{Name: "s", Stages: []stages.Stage{{

@@ -142,9 +142,9 @@ func TestADirectoryInUse(t *testing.T) {
 	_ = first.Wait()
 }
 
-// TestAWaitContinuesWhileNothingIsThere kills the program at the beginning of a
+// TestWaitElapsesWhileTheProcessIsDown kills the program at the beginning of a
 // wait and starts it again when it is over.
-func TestAWaitContinuesWhileNothingIsThere(t *testing.T) {
+func TestWaitElapsesWhileTheProcessIsDown(t *testing.T) {
 	t.Parallel()
 	const wait = 3 * time.Second
 	l := newLongPlay(t, "--wait", wait.String())

@@ -59,7 +59,7 @@ func TestTheRequestIsShownBeforeItIsApproved(t *testing.T) {
 	}
 }
 
-func TestLeavingTheTerminalAndGoingOn(t *testing.T) {
+func TestDemoResumesAfterQuitting(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	for key, leave := range map[string]string{"Ctrl-C": "\x03", "q": "q"} {

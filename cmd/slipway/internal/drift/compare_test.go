@@ -77,7 +77,7 @@ func TestAValueThatIsMissingHasNoKey(t *testing.T) {
 	}
 }
 
-func TestNothingSecretAndNothingForTerminalsIsPrinted(t *testing.T) {
+func TestOutputHasNoSecretsAndNoControlCharacters(t *testing.T) {
 	const planted = "Pl4nt3d"
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b, annotations: {x: " + planted + "-SIDE}}\nstringData: {k: " + planted + "-SIDE}\n---\n" +
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {password: " + planted + "-SIDE, red: \"\\e[31mSIDE\\u202e\\x85\"}\n"

@@ -189,7 +189,7 @@ func TestEventsAreInTheOrderOfTime(t *testing.T) {
 	}
 }
 
-func TestTheSameScenarioAlwaysBringsTheSame(t *testing.T) {
+func TestSimulationIsDeterministic(t *testing.T) {
 	first := call(t, "", "-o", "json", "testdata/staged.yaml")
 	for range 5 {
 		if again := call(t, "", "-o", "json", "testdata/staged.yaml"); again != first {

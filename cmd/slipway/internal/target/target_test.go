@@ -250,7 +250,7 @@ func with(key, value string) placement.Policy {
 	return placement.Policy{Required: []placement.Term{{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{key: value}}}}}
 }
 
-func TestTheOneWhoAsks(t *testing.T) {
+func TestIdentity(t *testing.T) {
 	for name, want := range map[string]approval.Identity{"": {Name: httpapi.LocalUser()}, "ann": {Name: "ann", Groups: []string{"sre"}}} {
 		o := target.Options{Options: &cli.Options{As: name, Groups: want.Groups}}
 		if got, err := o.Identity(t.Context()); err != nil || got.Name != want.Name || len(got.Groups) != len(want.Groups) {
