@@ -220,7 +220,7 @@ func (c *choices) altered(hub *unstructured.Unstructured) *unstructured.Unstruct
 	return &unstructured.Unstructured{Object: c.reordered(o)}
 }
 
-// reordered moves the items of lists that are keyed or sets.
+// reordered shuffles the keyed lists and the sets of o in place, and returns o.
 func (c *choices) reordered(o map[string]any) map[string]any {
 	spec, _ := o["spec"].(map[string]any)
 	for _, name := range []string{"parts", "ends", "tags"} {

@@ -340,7 +340,7 @@ func (w *corruptEnv) put(rec backend.Record, bad string, gone bool) {
 	}
 }
 
-// says reports whether an error names a record by its key or its digest, or says that the run is
+// tells reports whether an error names a record by its key or its digest, or says that the run is
 // damaged.
 func (w *corruptEnv) tells(key string) bool {
 	names := []string{key, "record run/a is damaged", "journal/" + w.uid + "/"}

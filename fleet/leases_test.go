@@ -126,8 +126,8 @@ func TestTimesOfLeasesMustFitTogether(t *testing.T) {
 	}
 }
 
-// clockStore shows a store to an engine whose clock is ahead by a fixed time. Times that the engine
-// writes are that much later for other engines, and times that it reads are that much earlier.
+// clockStore shows a store to an engine whose clock is ahead by a fixed time. It adds that time to
+// the times that the engine writes, and subtracts it from the times that the engine reads.
 type clockStore struct {
 	backend.Watcher
 	ahead time.Duration

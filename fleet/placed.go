@@ -16,13 +16,13 @@ import (
 // PlacedCluster is the recorded state of a placement on one cluster.
 type PlacedCluster struct {
 	Name string `json:"name"`
-	// UID is the UID of the cluster in the plan that brought its revision; empty if that plan is
-	// forgotten.
+	// UID is the UID of the cluster in the plan that brought its revision; empty if that plan was
+	// deleted with its run.
 	UID string `json:"uid,omitempty"`
 	// Index is the snapshot that the cluster was last proven to have, -1 for none. Revision is the
-	// digest of that snapshot's objects for the cluster, after overrides. Since is the end of the
-	// stage in which a run last proved the revision; it is zero if that run is forgotten, and while
-	// the stage runs.
+	// digest of that snapshot's objects for the cluster, after overrides. Since is the time at which
+	// the stage ended that last proved the revision. It is zero until that stage has ended, and if the
+	// run of the stage is no longer in the history.
 	Index    int       `json:"index"`
 	Revision string    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// spec returns a run of the snapshot with this index by oneStage.
+// specOf returns a run of the snapshot with this index, by the strategy oneStage.
 func specOf(name string, index int) fleet.RunSpec {
 	return fleet.RunSpec{Name: name, Placement: ep, Index: &index, Strategy: oneStage()}
 }

@@ -273,7 +273,7 @@ func TestEvictionsThatComeTogether(t *testing.T) {
 	})
 }
 
-// TestTwentyEvictionsAtOnce: the two members of a placement are evicted ten times each at once,
+// TestTwentyEvictionsAtOnce: twenty simultaneous evictions, ten of each member of a placement, run
 // while removals end and members are picked again. At no time is the last member with the content
 // evicted.
 func TestTwentyEvictionsAtOnce(t *testing.T) {

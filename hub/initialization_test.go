@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestInitFailuresAreReportedTogetherAndFinal: everything that keeps a run from being planned
-// is in Initialized=False, at once. The condition stays after the causes are corrected: another run
-// is needed.
+// TestInitFailuresAreReportedTogetherAndFinal: if a run cannot be planned, one condition
+// Initialized=False names all causes. The condition stays after the causes are corrected: another
+// run is needed.
 func TestInitFailuresAreReportedTogetherAndFinal(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")

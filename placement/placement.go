@@ -273,7 +273,7 @@ type DeletePolicy string
 
 const (
 	// DeleteCreated is the default: it deletes the objects that the placement created and releases
-	// the objects that it adopted, above all namespaces.
+	// the objects that it adopted, which are mainly namespaces.
 	DeleteCreated DeletePolicy = "DeleteCreated"
 	// DeleteAll deletes adopted objects, too. It releases only objects that others may need: an object
 	// that another placement applies, an object that has an owner, and an adopted namespace that

@@ -60,7 +60,7 @@ var (
 
 // Stats are numbers of operations since the store was opened, and the current size of the store.
 type Stats struct {
-	// Commits is the number of written transactions, Syncs how often the file was synced for them.
+	// Commits is the number of written transactions, Syncs the number of syncs of the file for them.
 	Commits, Syncs int64
 	// Records is the number of records.
 	Records int64

@@ -129,8 +129,8 @@ func (s snapshot) String() string {
 // cut returns the snapshot with all transactions above an xid counted as running.
 //
 // No row has a higher xid than newest, so nothing is announced twice. But after a crash the
-// server reissues an xid that left no trace on the disk, above all the xid of a transaction that
-// was rolled back: it must not count as ended.
+// server reissues an xid that left no trace on the disk, for example the xid of a transaction that
+// was rolled back. Such an xid must not count as ended.
 func (s snapshot) cut(newest uint64) snapshot {
 	if s.xmax <= newest+1 {
 		return s

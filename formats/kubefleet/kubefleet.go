@@ -44,8 +44,8 @@
 //   - The number of items in a list is limited by the size of the input, and otherwise by the rules
 //     of Slipway's types.
 //   - Objects are applied on the server, and fields are taken over from other managers unless the
-//     type is ServerSideApply without force. ClientSideApply, the API's default, requests the same
-//     result and is carried out the same way.
+//     type is ServerSideApply without force. ClientSideApply, the API's default, is also carried out
+//     as a server-side apply, because its result would be the same.
 //   - A RollingUpdate becomes a run, as described at [Rollout.Strategy].
 //
 // Everything here is a pure function of its arguments, except for reading the input.

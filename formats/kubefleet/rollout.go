@@ -123,9 +123,10 @@ const newAtOnce = 1000
 // other cluster is changed, also if they cannot be reached. A cluster that becomes unavailable by
 // itself is not counted.
 //
-// KubeFleet waits UnavailablePeriod only for objects whose availability it does not track. Here a
-// healthy cluster waits that long if items contain such an object. Only custom resources need the
-// wait: workloads have a status, and data is available as soon as it exists.
+// KubeFleet waits UnavailablePeriod only for objects whose availability it does not track. The
+// strategy keeps a healthy cluster waiting for UnavailablePeriod if items contain an object whose
+// availability it does not track. These are custom resources only: workloads have a status, and
+// data is available as soon as it exists.
 func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
 	r.MaxUnavailable = r.maxUnavailable()
 	atOnce := intstr.FromInt32(newAtOnce)

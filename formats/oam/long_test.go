@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/formats/oam"
 )
 
-// A list as long as a document may be is read in a time that grows with it, no
-// faster: 200,000 names against each other would be minutes.
+// The time to read a list is proportional to its length, even for the longest list that a document
+// may have. Comparing each of 200,000 names with all others would take minutes.
 func TestALongListOfNamesIsRead(t *testing.T) {
 	const names = 200_000
 	var b strings.Builder

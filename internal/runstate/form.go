@@ -125,7 +125,7 @@ type Gate struct {
 	Opened stages.Instant `json:"opened"`
 	// Until is when a TimedWait or a ScheduledStart ends, or a request or the checks expire.
 	Until stages.Instant `json:"until,omitempty"`
-	// Attempt counts the requests made at this gate, or how often its checks began, from 1.
+	// Attempt is the number of requests made at this gate, or of the times its checks began; from 1.
 	Attempt   int                 `json:"attempt,omitempty"`
 	Decisions []approval.Decision `json:"decisions,omitempty"`
 	Ended     stages.Instant      `json:"ended,omitempty"`
@@ -163,8 +163,8 @@ type InFlight struct {
 	// Message is the error of the last attempt or names the unhealthy objects, at most 256
 	// bytes.
 	Message string `json:"m,omitempty"`
-	// Tries counts how often in a row the cluster could not be reached and yielded its
-	// slot, and Since is the time of the first one.
+	// Tries is the number of consecutive attempts in which the cluster could not be reached
+	// and yielded its slot. Since is the time of the first of these attempts.
 	Tries int            `json:"t,omitempty"`
 	Since stages.Instant `json:"y,omitempty"`
 	// Checks holds the states of its checks if the cluster is Measuring, or was before its

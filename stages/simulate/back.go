@@ -16,7 +16,7 @@ const BackName = RunName + "-rollback"
 
 // Back is the result of the rollback of the run.
 type Back struct {
-	// Refused is the reason why the run was not rolled back. All other fields are empty then.
+	// Refused is the reason why the run was not rolled back. If it is set, all other fields are empty.
 	Refused string `json:"refused,omitempty"`
 	// Plan is the plan of the rollback run, Started its beginning.
 	Plan    *stages.Plan    `json:"plan,omitempty"`

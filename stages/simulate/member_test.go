@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// started is an attempt that began after a second.
+// begun returns an attempt that began after a second.
 func begun(m simulate.Member) simulate.Attempt {
 	return simulate.Attempt{Member: m, Number: 2, Revision: "r1"}.Reach(second)
 }

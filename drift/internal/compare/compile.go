@@ -47,8 +47,8 @@ type Options struct {
 	Type *schema.Type
 	// Status compares the top-level status too.
 	Status bool
-	// MeasureAll measures all of a member as soon as there is a difference, because the surroundings
-	// of a difference will be digested.
+	// MeasureAll makes a comparison measure the whole member before it goes on from the first
+	// difference, because the caller digests the values beside a difference, too.
 	MeasureAll bool
 }
 
@@ -228,8 +228,8 @@ func (c *compiler) field(at int, name string, v any, field *schema.Field, typ *s
 // present reports whether the empty value of a node differs from its absence.
 func (n *node) present() bool { return n.is(entry) || value.HasPresence(n.field) }
 
-// dropped reports whether a value of the hub has no meaning: a null that is no value, and a
-// placeholder that a server fills in.
+// dropped reports whether a comparison ignores a value of the hub. It ignores a null, unless the
+// type has null as a value, and a placeholder that a server replaces by a certificate.
 func dropped(v any, f *schema.Field, t *schema.Type) bool {
 	if v == nil {
 		return t == nil || !t.Nullable && t.Kind != schema.Bytes

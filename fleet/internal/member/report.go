@@ -47,9 +47,9 @@ func (w *work) report(ctx context.Context) (backend.Proof, error) {
 	return r, nil
 }
 
-// take adds the health of an object to the proof. A failure prevails over an object that is only
-// not ready, and the first of each is reported. The message of a check object is reported on
-// success, too.
+// take adds the health of an object to the proof. The message of the proof describes the first
+// object that failed or, if none failed, the first object that is not ready. The message of a check
+// object is reported on success, too.
 func take(r *backend.Proof, t *target, h health.Status, ofCheck bool) {
 	if !h.Failed && h.Healthy {
 		if ofCheck {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/health"
 )
 
-// rounds bounds how often an update begins again, or an object is read again, because of other
-// writers.
+// rounds is the maximum number of attempts to carry out an update, or to write an object, while
+// other writers change the same objects.
 const rounds = 5
 
 // errBusy reports that the object changed on every retry.

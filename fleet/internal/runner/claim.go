@@ -24,8 +24,8 @@ import (
 const (
 	settle      = 10 * time.Millisecond
 	settleAsked = time.Second
-	// headStart is the advantage of an engine with fewer runs: an engine with more takes a returned
-	// run that much later. All engines read a changed run after Config.Poll.
+	// headStart is the advantage of an engine with fewer runs: an engine with more runs waits for
+	// headStart before it takes a returned run. All engines read a changed run after Config.Poll.
 	headStart = 500 * time.Millisecond
 )
 

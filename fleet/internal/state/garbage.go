@@ -15,7 +15,8 @@ type garbage struct {
 	records []backend.Record
 	// plans are the plans that only retired or lost runs refer to, by digest.
 	plans map[string][]backend.Record
-	// lost are the intents of runs without a record that an earlier collection has marked.
+	// lost are intents of runs that have no record. An earlier collection has marked these intents,
+	// so this one deletes them.
 	lost []RunIntent
 	// selections are the selections of runs that are not admitted yet; they are kept.
 	selections map[string]bool

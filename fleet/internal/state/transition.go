@@ -327,8 +327,8 @@ func HostError(err error) error {
 	return err
 }
 
-// hostError is an error of the state machine in its own words. It matches the kind of package
-// backend without showing it.
+// hostError has the text of an error of package lifecycle. It matches an error of package backend,
+// whose text it does not contain.
 type hostError struct {
 	text string
 	kind error

@@ -1,4 +1,5 @@
-// Package queues has the work queues of the hub's reconcilers, and how often a status is written.
+// Package queues has the work queues of the hub's reconcilers, and the minimum time between two
+// writes of a status.
 package queues
 
 import (

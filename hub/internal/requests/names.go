@@ -15,9 +15,10 @@ type gateName struct {
 
 func (g gateName) String() string { return status.Side(g.When) + " stage " + g.Stage }
 
-// RunsOfRequest yields the names of all runs to which a request of that name may belong. Two of
-// them may exist: an earlier version of the hub gave the request of run x-before after stage prod
-// the same name as the request of run x before stage prod.
+// RunsOfRequest yields the names of all runs to which a request of that name may belong. More than
+// one of these runs may exist. For example, an earlier version of the hub named two requests
+// x-before-prod: the request after stage prod of run x-before, and the request before stage prod of
+// run x.
 func RunsOfRequest(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i, c := range name {
