@@ -2,8 +2,8 @@
 // objects that people declare there, and it writes the results back as objects.
 //
 // A ClusterResourcePlacement becomes a [fleet.Placement], and a ClusterStagedUpdateRun becomes a
-// run. Snapshots, decisions and approval requests appear as objects of their own. The approver of
-// a request is the user that the API server authenticated. The namespaced kinds, such as
+// run. Snapshots, decisions and approval requests appear as objects of their own. The approver of a
+// request is the user that the API server authenticated. The namespaced kinds, such as
 // ResourcePlacement and StagedUpdateRun, do the same with objects of their namespace only. Package
 // hub/manifests has the CRDs, the admission policies and the roles that a hub needs.
 //
@@ -35,31 +35,31 @@
 //
 // With strategy RollingUpdate the hub takes a snapshot whenever the selected content changes, and
 // rolls it out. With strategy External it takes the snapshot and does not roll it out. With the
-// setting of KubeFleet 0.18, as in KubeFleet since February 2026, a change alone takes no
-// snapshot: an External placement has none before its first run, and one snapshot has all changes
-// between two runs.
+// setting of KubeFleet 0.18, as in KubeFleet since February 2026, a change alone takes no snapshot:
+// an External placement has none before its first run, and one snapshot has all changes between two
+// runs.
 //
-// A run without spec.resourceSnapshotIndex brings the content that is selected when the run
-// begins, also with the state Initialize: it takes a snapshot unless the latest one has the same
-// content. A run with an index takes no snapshot, and a refused run takes none either. The hub
-// saves the content of a run and records it with the run before it reaches a member. The content
-// stays the same after that, whatever changes and whichever hub continues the run. If a hub dies
-// after it saved a snapshot and before it recorded the run, the next hub brings that snapshot, or
-// another one if the selection has changed since. A status describes the content that runs have
-// brought. Only the condition Scheduled describes the current selection: it reports why no snapshot
-// of that selection can be taken.
+// A run without spec.resourceSnapshotIndex places the content that is selected when the run begins:
+// it takes a snapshot unless the latest one has the same content. A run with the state Initialize
+// does so, too. A run with an index takes no snapshot, and a refused run takes none either. The hub
+// saves the content of a run and records it with the run before it changes a member. After that the
+// content of the run stays the same, even if the selected objects change or another hub continues
+// the run. If a hub dies after it saved a snapshot and before it recorded the run, the next hub
+// places that snapshot, or a new one if the selection has changed since.
+//
+// A status describes the content that runs have placed. Only the condition Scheduled describes the
+// current selection: it reports why no snapshot of that selection can be taken.
 //
 // # Rights of authors
 //
 // The hub acts on members with its own rights, so the kind of the declaring object decides which
 // rights its author gains. An author of ClusterResourcePlacements, ClusterResourceEnvelopes or
 // ClusterResourceOverrides acts with all the rights of the hub on the members, within
-// Config.Engine.Rules. That includes the ResourceEnvelopes that a ClusterResourcePlacement
-// selects: as in KubeFleet, the authors of these envelopes may bring roles and quotas to their
-// namespaces on the members. If the author of a placement does not trust these envelopes, the
-// placement should select the Namespace with the selectionScope NamespaceOnly or
-// NamespaceWithResourceSelectors. A host forbids such envelopes altogether by the kind
-// ResourceEnvelope in Rules.Never.
+// Config.Engine.Rules. That includes the ResourceEnvelopes that a ClusterResourcePlacement selects:
+// as in KubeFleet, the authors of these envelopes may bring roles and quotas to their namespaces on
+// the members. If the author of a placement does not trust these envelopes, the placement should
+// select the Namespace with the selectionScope NamespaceOnly or NamespaceWithResourceSelectors. A
+// host forbids such envelopes altogether by the kind ResourceEnvelope in Rules.Never.
 //
 // Config.Engine.NamespaceRules apply as well to the objects that authors of a namespace bring by a
 // ResourcePlacement, also in a ResourceEnvelope, and to the changes that a ResourceOverride makes.
@@ -72,25 +72,25 @@
 //	cfg.Engine.NamespaceRules = &rules
 //
 // An object that a ResourcePlacement selects exists on the hub, so its author was admitted there.
-// For an object of a custom kind in an envelope, nothing shows that. If members act on such objects
-// with more rights than their authors have, the host should name the kinds in Never, or the allowed
-// kinds in Only. A refused object is never left out silently: the condition Scheduled of every
-// placement that would bring it is False and names the object, the field and the remedy. So an
-// envelope that is refused or malformed blocks the placements of its namespace until it is
-// corrected. The hub notices the correction within half a minute, and members keep their objects
-// until then.
+// If an object of a custom kind is in an envelope instead, nothing shows that its author would be
+// admitted. Controllers on members may act on such objects with more rights than the authors have.
+// In this case the host should name the kinds in Never, or the allowed kinds in Only. A refused
+// object is never left out silently: the condition Scheduled of every placement that would bring it
+// is False and names the object, the field and the remedy. So an envelope that is refused or
+// malformed blocks the placements of its namespace until it is corrected. The hub notices the
+// correction within half a minute, and members keep their objects until then.
 //
 // # Reading on the hub
 //
-// A selected Namespace brings every object in it, so the hub must be able to read every kind that
-// may be there. hub/manifests lists the kinds of Kubernetes except Secrets. A kind that the hub
-// may not read is an error of the placement that names it: grant it, by a ClusterRole with the
-// label slipway.dev/aggregate-to-hub-source=true, or exclude it by Rules.Never. Grant a kind
-// before it is defined on the hub, because placements of whole namespaces stop until it is
-// granted. The hub does not read a kind in Never, and a selected Namespace does not bring it. A
-// selector or an envelope that names such a kind is an error. Earlier snapshots that have the kind
-// are no longer rolled out, and the next snapshot, without it, removes its objects from the
-// members.
+// A placement that selects a Namespace places every object in it, so the hub must be able to read
+// every kind that may be there. hub/manifests lists the kinds of Kubernetes except Secrets. A kind
+// that the hub may not read is an error of the placement that names it: grant it, by a ClusterRole
+// with the label slipway.dev/aggregate-to-hub-source=true, or exclude it by Rules.Never. Grant a
+// kind before it is defined on the hub, because placements of whole namespaces stop until it is
+// granted. The hub does not read a kind in Never, and does not place it with a selected Namespace.
+// A selector or an envelope that names such a kind is an error. Earlier snapshots that contain the
+// kind are no longer rolled out. The next snapshot does not contain it, so its rollout removes the
+// objects of the kind from the members.
 //
 // # Approvals
 //
@@ -122,86 +122,56 @@
 //
 // With Config.Applications the hub serves Application, Workflow and Policy objects with the API of
 // KubeVela and ACK One, by package formats/oam/delivery. kubectl applies them, and the columns of
-// an Application show the progress of its workflow. The clusters that policies pick are the
-// members by the name and the labels of their MemberClusters. A user who may write an Application
-// can thereby bring objects of its namespace to members, with the rights of the hub. A deleted
-// Application disappears once its delivered objects are gone from the members. Objects of the group
-// core.oam.dev are never placed. Each member is shown as a ManagedCluster of
-// cluster.open-cluster-management.io, unless another author has defined that kind. To suspend,
-// resume, terminate, restart or roll back a workflow, use delivery.Applications.Do or the verbs of
-// the command slipway. Both write to the hub's store, and need the rights to it. The status of the
-// object does not control it.
+// an Application show the progress of its workflow. Policies pick members by the names and labels
+// of their MemberClusters. A user who may write an Application can thereby bring objects of its
+// namespace to members, with the rights of the hub. A deleted Application disappears once its
+// delivered objects are gone from the members. Objects of the group core.oam.dev are never placed.
+// Each member is shown as a ManagedCluster of cluster.open-cluster-management.io, unless another
+// author has defined that kind. To suspend, resume, terminate, restart or roll back a workflow, use
+// delivery.Applications.Do or the verbs of the command slipway. Both write to the hub's store, and
+// need the rights to it. The status of the object does not control it.
 //
 // # Names of requests
 //
 // The object of a request of run x is x-before-<stage> before a stage and x-<stage> after it, and
 // the engine uses these names in events and explanations. With the setting of KubeFleet 0.18 it is
 // x-after-<stage> after the stage, as in KubeFleet since December 2025. A run keeps the names that
-// it began with. Two runs may need the same name: run x-before after stage prod and run x before
-// it both have x-before-prod. The second request is then not made until the other run is deleted,
-// and the status of its run says so.
+// it began with. Two runs may need the same name: run x-before after stage prod and run x before it
+// both have x-before-prod. The second request is then not made until the other run is deleted, and
+// the status of its run says so.
 //
 // # Runs without a record
 //
-// If the status of a run has the condition Succeeded, True or False, and the store has no record
-// of it, the hub does not begin the run, because it has ended before. The Event RunNotBegun of the
-// run says so.
+// If the status of a run has the condition Succeeded, True or False, and the store has no record of
+// it, the hub does not begin the run, because it has ended before. The Event RunNotBegun of the run
+// says so.
 //
 // # Rollback
 //
 // If the strategy of a run has spec.rollback, a separate run rolls it back: every cluster that the
 // run changed returns to its own previous snapshot and overrides, the last stage first. The
-// rollback starts by itself for the causes that the strategy names, and on command:
+// rollback starts by itself for the causes that the strategy names, and if spec.state of the run is
+// set to Rollback. docs/hub.md describes the causes, the names and the fields of rollbacks.
 //
-//	kubectl patch csur example-run --type merge -p '{"spec":{"state":"Rollback"}}'
-//
-// The engine plans the rollback, and the hub makes an object of it beside the original run. Its
-// name is <run>-rollback or, if that run exists, <run>-rollback-2 and so on, and it has the label
-// slipway.dev/rollback-of. If the name is longer than the 63 characters that the API allows, <run>
-// is cut and 8 characters of a digest follow it. The object is shown, stopped, resumed, approved
-// and deleted as any other run. Its spec has the placement, the strategy with its stages in reverse
-// order, and a snapshot index if all clusters return to the same snapshot. The status always has
-// the index for each cluster. The condition RollbackStarted of the original run and its
-// status.rollbackRunName name the rollback, or say why there is none. If a Rollback is refused,
-// because the strategy has no rollback or other runs followed, nothing changes. A second Rollback,
-// in another generation of the spec, rolls back the clusters that have not returned yet.
-//
-// KubeFleet retries a cluster without end, so no cluster fails. The cause BudgetExceeded needs a
-// progressDeadline in the strategy: a cluster fails after that time, and the cause counts the
-// failed clusters of a stage beyond its maxFailures. GateRejected is a rejected request. Clusters
-// that had nothing before are cleaned, in stages of their own, unless newClusters is Leave.
-//
-// The rollback object only shows the rollback: if it disappears without its finalizer, the hub
-// makes it again, and it stays when the original run is deleted. But if a user deletes the object
-// during the rollback, the rollback stops at that point. The hub does not touch an object of
-// another author that has the name already. It refuses that object, continues the rollback without
-// one, and says so in the condition until the other object is deleted. The annotation
-// slipway.dev/seal identifies the hub's own object. While the annotation is correct, the hub
-// restores the label if another client removes it. The hub does not treat an object without the
-// annotation as its own. A rollback that an earlier version named, in a namespace of more than 42
-// characters or of more than 60 with the name, has no object, and the condition says so.
-//
-// The label slipway.dev/irreversible of a snapshot object says that no rollback goes past the
-// snapshot: "true" sets the mark and "false" removes it. The hub writes "true" if the mark is set
-// and the label is missing. Setting the label needs the right to patch snapshots, which the roles
-// of package hub/manifests do not give.
+// The engine plans the rollback, and the hub makes an object that shows it beside the original run.
+// If the object disappears without its finalizer, the hub makes it again, and it stays when the
+// original run is deleted. But if a user deletes the object during the rollback, the rollback stops
+// at that point. The annotation slipway.dev/seal identifies the hub's own object. While the
+// annotation is correct, the hub restores the label slipway.dev/rollback-of if another client
+// removes it. The hub does not treat an object without the annotation as its own: it leaves such an
+// object of the same name unchanged, refuses it, and continues the rollback without an object until
+// the other one is deleted. The condition RollbackStarted of the original run says so.
 //
 // # Evictions
 //
 // A ClusterResourcePlacementEviction removes the objects of a placement from a cluster, within the
-// ClusterResourcePlacementDisruptionBudget of the placement's name. The hub answers it once, in
-// the conditions Valid and Executed with KubeFleet's reasons and messages, and the answer is
-// final. Executed means that the removal is recorded: a run of the engine without a run object
-// cleans only that cluster, and the cluster is not picked until that run has ended. Then the policy
-// decides again and may pick the cluster again, unless a taint keeps it away. If a member cannot be
-// reached within Config.DeleteDeadline, its objects are left to the next run of the placement.
-//
-// kubectl fleet draincluster and uncordoncluster work unchanged: a drain adds the taint cordon-key
-// to a MemberCluster, and makes an eviction for each ClusterResourceBinding that names the
-// cluster. The hub writes a ClusterResourceBinding with the state of each cluster of a placement
-// without a namespace, unless Config.NoBindings is set; without bindings a drain finds nothing to
-// evict. slipway drain, cordon and uncordon are package hubapi's Drain, Cordon and Uncordon, which
-// do the same.
+// ClusterResourcePlacementDisruptionBudget of the placement's name. The hub answers it once, in the
+// conditions Valid and Executed with KubeFleet's reasons and messages, and the answer is final.
+// Executed means that the removal is recorded: a run of the engine without a run object cleans only
+// that cluster, and the cluster is not picked until that run has ended. The hub writes a
+// ClusterResourceBinding for each cluster of a placement without a namespace, because kubectl fleet
+// draincluster finds the evictions to make by these bindings. Config.NoBindings turns them off.
+// Package hubapi's Drain, Cordon and Uncordon do the same as kubectl fleet.
 //
 // # Reasons of Slipway's own
 //
@@ -218,183 +188,7 @@
 //
 // # Differences from KubeFleet
 //
-//   - Package hub/manifests lists the differences in defaults, limits and messages. The section
-//     Compatibility above is about the differences between KubeFleet's own versions.
-//   - A run without an index always brings the content that is selected when the run begins. In
-//     KubeFleet 0.18 the first run after a change brings the content from before the change,
-//     however late the run is created, because KubeFleet waits for further changes only from then
-//     on.
-//   - Overrides are part of a snapshot. Consecutive snapshots that differ only in overrides share
-//     one object and one index, as in KubeFleet. A run that names an index brings the last of
-//     these snapshots, with its frozen overrides; KubeFleet's run applies the current overrides.
-//     If an override is changed to name another placement, it stops affecting the old placement at
-//     once; in KubeFleet it affects the old placement until that is reconciled for another reason.
-//   - If the applyStrategy of an External placement becomes ReportDiff, the hub reports at once
-//     about the clusters that a run has reached; KubeFleet waits for the next run. After a change
-//     of the policy both wait for a run, but the hub still reports the objects that a failed
-//     update left.
-//   - A ResourcePlacement, its ResourceEnvelopes and a ResourceOverride may contain only kinds
-//     that the role edit may create: see above. KubeFleet's examples have roles and quotas in
-//     ResourceEnvelopes: bring these by a ClusterResourcePlacement, or allow them by
-//     NamespaceRules.
-//   - An object in an envelope that has a generateName and no name is applied to no member, and
-//     failedPlacements shows it with FoundGenerateName. The other objects are placed, as in
-//     KubeFleet. The cluster then lacks a part of its snapshot and does not complete: a run waits
-//     for the cluster, or fails at its progressDeadline, and a rolling update continues as far as
-//     maxUnavailable permits. A snapshot has room for 20 such objects, and a snapshot that would
-//     contain nothing else is not taken. The condition Scheduled reports both cases.
-//   - The hub carries out applyStrategy.type ClientSideApply, the API's default, as a server-side
-//     apply with force: it keeps the fields of other managers, and takes conflicting fields over
-//     as a client-side apply would. It also applies objects that a server-side apply refuses, see
-//     apply.ClientSide, and the Event ObjectsAltered of the run names them. The field manager is
-//     not work-api-agent, the manager of KubeFleet's agent, and no annotation stores the last
-//     applied object.
-//   - An approval counts only for a request that this hub made, and is bound to the run's UID, the
-//     plan and the attempt; the hub does not read the condition's lastTransitionTime. An approval
-//     with another observedGeneration than the request's does not count, and the request says so.
-//     An approval without observedGeneration counts; KubeFleet ignores it.
-//   - If a placement took an object over, the object is deleted with the placement, or when the
-//     placement leaves the cluster, as in KubeFleet. The hub never deletes a namespace that existed
-//     before if the namespace contains objects of others, such as objects that a placement only
-//     compared, or if the hub may not list every kind in it: see package backend/kube/member.
-//     KubeFleet deletes the namespace with these objects. The Events Released and ObjectsReleased
-//     name the remaining objects and the reason. deleteStrategy.propagationPolicy Abandon, which is
-//     in KubeFleet's API but has no effect there, leaves all objects when the placement is deleted.
-//     DeleteCreated, which KubeFleet does not have, deletes only the objects that the placement
-//     created.
-//   - Members have no agent and no namespace of their own on the hub (fleet-member-NAME in
-//     KubeFleet), and there are no ClusterProfiles.
-//   - The hub has no Works, and objects on members have no AppliedWork as their owner: a record of
-//     the hub on the member lists the objects that a placement applied, see package fleet.
-//   - An object that occurs twice in envelopes is placed once, and failedPlacements shows it as
-//     Duplicated, as in KubeFleet. If the object is also selected without an envelope, the hub
-//     places the selected object. Otherwise it places the object in the first envelope by name, at
-//     the first key; KubeFleet decides by the order of their JSON. An object that does not fit the
-//     scope of its envelope is shown as WrongScope, and the others are placed; KubeFleet places
-//     nothing on such a cluster, and reports SyncWorkFailed.
-//   - The objects that show a snapshot are for people, and contain no values of Secrets. Therefore
-//     a snapshot with large Secrets may need fewer of these objects than in KubeFleet.
-//   - In addition to the newest revisionHistoryLimit snapshots, the hub keeps the snapshots that
-//     clusters have, or had before the last run, because a rollback restores these, and the
-//     snapshots of failed runs.
-//   - If a cluster has objects of kinds that KubeFleet does not track, the cluster is available
-//     once these objects are healthy by the rules of this hub and unavailablePeriodSeconds have
-//     passed for its custom resources. Then the hub updates the next cluster. KubeFleet reports
-//     NotAllWorkAreAvailabilityTrackable at once, and waits the period before the next update of
-//     any cluster. So a client that changes the objects as soon as the placement is available
-//     sees the change at once, and with KubeFleet after the period.
-//   - An object belongs to one placement, whatever allowCoOwnership says: that field is about
-//     owners on the member, as in KubeFleet. If a second placement selects the object, the hub
-//     applies the other objects of that placement and retries this one every minute, so the second
-//     placement gets the object within a minute after the first placement released it. A change of
-//     allowCoOwnership affects updates that begin later.
-//   - For strategy RollingUpdate the hub starts a run with one stage for each new snapshot,
-//     decision or applyStrategy. maxSurge has no effect, because nothing moves between clusters. A
-//     change of applyStrategy therefore replaces the update that is under way, and reaches the
-//     clusters at the pace of maxUnavailable; KubeFleet changes it for all clusters at once.
-//     On members that no earlier update selected, nothing can become unavailable. The hub updates
-//     up to 1000 of them immediately, in addition to the maxUnavailable other members, and neither
-//     part waits for the other. KubeFleet, too, updates them immediately, but counts the members
-//     that are not available yet against maxUnavailable. If an update replaces an old update, the
-//     hub first ends the old update, with an abort by slipway-hub in its history. The new update
-//     begins with the clusters that the old update changed and did not prove to be available. While
-//     maxUnavailable of these clusters are left, it changes no other cluster, also if they cannot
-//     be reached. If the new update cannot be planned, for example because an override fails, the
-//     old update continues. KubeFleet updates the failed clusters first. It also counts clusters
-//     that became unavailable after their update.
-//   - There are no InternalMemberClusters, because no agent runs on a member, and no property
-//     provider: the hub reads the properties of members itself. An error about the length of a
-//     list has the text of the API server, which older ones word otherwise ("at most 1 items").
-//   - A PersistentVolumeClaim that is Pending is not available, even if it waits for its first
-//     consumer; KubeFleet does not track it.
-//   - A ClusterResourceOverride whose selector has the scope NamespaceOnly or
-//     NamespaceWithResourceSelectors is refused. KubeFleet accepts the scope, but still changes
-//     everything in the Namespace.
-//   - An override may have a priority, and overrides of different priorities may select the same
-//     object; KubeFleet refuses that. The versions of an override are shown as snapshots. A
-//     version that is frozen in a snapshot stays as long as that snapshot can be rolled out, even
-//     if there are more than ten versions or the override is deleted. A run applies the overrides
-//     of its snapshot, so a rollback restores them. The lists in a status name the overrides with
-//     a rule that selects the cluster by its current labels, with at most 128 KiB of names.
-//   - A ResourceOverride that names its placement without a scope changes the
-//     ClusterResourcePlacement and the ResourcePlacement of its namespace that have the name. In
-//     KubeFleet the default scope is Cluster, so such an override has no effect on a
-//     ResourcePlacement, and nothing reports that. If the scope is Cluster and only a
-//     ResourcePlacement of the namespace has the name, the Event PlacementNotFound of the override
-//     names the remedy.
-//   - Nothing runs on a member. The hub asks its API server every 2 minutes, whatever
-//     spec.heartbeatPeriodSeconds says, and every 30 seconds while the server does not answer. The
-//     hub writes the conditions Joined and Healthy, and agentStatus as the agent would, with the
-//     time of the last answer as the heartbeat. A short interruption does not prevent a policy
-//     from picking the member. If Healthy has been False for 5 minutes, or the last answer is 5
-//     minutes old, the member gets no new placement, as in KubeFleet. A member that was not
-//     reached within a minute of the first attempt gets none either, and its Joined is False until
-//     it is reached. Members keep the objects that they have already.
-//   - The hub measures members every 10 minutes if they let it list nodes and pods: it writes
-//     kubernetes-fleet.io/node-count, and cpu and memory in resourceUsage, like KubeFleet's agent
-//     without a provider. So a policy sees an added node up to 10 minutes later; KubeFleet's agent
-//     measures with each heartbeat. The hub leaves fields alone that another client writes. For
-//     members with more than 2,000 pods the available resources are unknown; KubeFleet counts the
-//     first 100 pods.
-//   - Config.MemberNamespaces, not a flag of an agent, makes the hub collect up to 200 namespaces
-//     of each member; it also collects them after a placement that selects namespaces has reached
-//     or left the member. A ResourcePlacement does not pick an additional member that lacks its
-//     namespace. If the namespace disappears from a member, the objects stay; KubeFleet removes
-//     them with the next decision. The values of status.namespaces are empty, because there are no
-//     Works.
-//   - reportBackStrategy with the destination WorkAPI is accepted and has no effect, because there
-//     are no Works; an Event of the placement says so. An Event also says so if OriginalResource
-//     would report more than one cluster; KubeFleet only logs that. The hub writes a status only
-//     to the object that the cluster got a copy of, not to a later object of the same name, even
-//     if another object of the placement is not applied. The hub has the right to write the status
-//     of workloads; for other kinds see hub/manifests/rbac/hub.yaml.
-//   - The kind Work is defined for tools that read Works, but the hub refuses to let a Work be
-//     created.
-//   - If a PickN policy is edited, the clusters that still match stay. KubeFleet scores all
-//     clusters again, and prefers placed clusters only if scores are equal.
-//   - An eviction is not executed while a staged run of the placement has not ended, and Executed
-//     names the run: the plan of the run is frozen and would bring the objects to the cluster
-//     again. KubeFleet evicts, which makes the run fail. Runs before an eviction can no longer be
-//     rolled back.
-//   - An eviction from a PickFixed placement is accepted, and its condition Valid is False.
-//     KubeFleet's webhook refuses to create it, which ends kubectl fleet draincluster at the first
-//     such placement.
-//   - The observationTime of a drift or a diff is the time of the last comparison of the cluster.
-//     A watch on the cluster requests a comparison when something changes. KubeFleet's agent
-//     repeats the comparison while there are differences, after 5 seconds at first and every 15
-//     minutes in the end.
-//   - A ClusterResourcePlacementStatus contains nothing about objects and overrides outside its
-//     namespace, and no messages of conditions that are not True; KubeFleet's contains everything
-//     except the values of differences. Earlier versions of this hub named its field sourceStatus
-//     statusReplica.
-//   - A cluster that is being evicted, or cleaned for another reason, does not count as available
-//     for a budget. In KubeFleet it counts until its resources are gone, so that simultaneous
-//     evictions may take more clusters than the budget allows.
-//   - A ClusterResourceBinding contains its cluster and its state. It seldom changes, because
-//     snapshots and conditions are in the status of the placement instead. Deleting a binding
-//     evicts nothing, and the hub makes it again.
-//   - From the creation of a MemberCluster on, policies, stages and overrides see the name of the
-//     member in the label kubernetes-fleet.io/member-name. The hub also writes the label to the
-//     object, and replaces any other value.
-//   - Policies use taints, health and properties of a MemberCluster, whichever client wrote them.
-//     The status gives the reason why a cluster was picked or not for all clusters, up to 1000, in
-//     Slipway's own words.
-//   - A strategy may have rollback and progressDeadline, its stages may have maxFailures, and a
-//     run may have the state Rollback. Without them, the hub retries clusters without limit and
-//     rolls nothing back.
-//   - If an override cannot be applied on one member, or makes an object that no member can read,
-//     its snapshot is held back on all members. Under RollingUpdate, the conditions Overridden or
-//     WorkSynchronized of the affected clusters give the reason, as in KubeFleet, for all clusters
-//     that have nothing yet and for as many other clusters as are updated at a time. A staged run
-//     does not begin, and its condition Initialized names the clusters.
-//   - A run whose condition Initialized is False is final: the hub never plans it. KubeFleet plans
-//     it again after a change of its spec.state.
-//   - failedPlacements shows the failures that this hub saw in the last update of a cluster. After
-//     that update it shows the objects that have been held back since, for example with
-//     FoundDrifts. It has at most 64 KiB for all clusters of a placement. A hub that takes over
-//     knows only the updates of clusters that are in flight.
-//   - A status lists at most Config.Listed clusters, clusters in trouble first, and has the numbers
-//     of all clusters. The status of a run has a summary with its state, stage and times, and a
-//     message with the reason why the run does not continue; kubectl get -o wide shows both as
-//     columns.
+// docs/differences.md lists the differences in behaviour, docs/conditions.md the differences in
+// conditions and reasons, and package hub/manifests the differences in defaults, limits and
+// messages.
 package hub

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Expected reports whether users expect the omission: of objects that every cluster makes itself and
-// in which users set nothing, of objects that are being deleted, and of the addresses of Services. A list may only count such
-// omissions, and an event need not name them.
+// Expected reports whether users expect the omission: of objects that every cluster makes itself
+// and in which users set nothing, of objects that are being deleted, and of the addresses of
+// Services. A list may only count such omissions, and an event need not name them.
 func (o Omission) Expected() bool {
 	return o.Reason == EveryCluster && o.Field == "" || o.Reason == BeingDeleted || o.Reason == NotSet && o.GroupKind == GroupKind{Kind: "Service"}
 }

@@ -113,8 +113,8 @@ func generatedCore(id ID, meta map[string]any) bool {
 	return false
 }
 
-// settings returns the fields of an object that every cluster makes, if users set them: those of the
-// ServiceAccount default, which Pods without an account get.
+// settings returns the fields of an object that every cluster makes, if users set them: those of
+// the ServiceAccount default, which Pods without an account get.
 func settings(id ID, obj map[string]any) (paths []string) {
 	if id.Group != "" || id.Kind != "ServiceAccount" {
 		return nil

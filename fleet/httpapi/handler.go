@@ -30,11 +30,10 @@ type Options struct {
 	// Authorize permits an identity to use a verb on a placement by nil. "" is the placement of
 	// strategies, caps and everything else that belongs to no placement. Any error refuses: the answer
 	// is 403, with the identity, the verb, the object and the error's text, and Log gets a warning. An
-	// [*Error] is the answer itself, for example if a server that decides cannot be reached. Lists over
-	// several placements contain only what the identity may get. A stream of events is authorized
-	// again at the next event after 10 seconds. Authorize is called for each request and
-	// concurrently; without Authenticate, the identity is empty. If it is nil, every identity may do
-	// everything.
+	// [*Error] is the answer itself, for example if a server that decides cannot be reached. Lists
+	// over several placements contain only what the identity may get. A stream of events is authorized
+	// again at the next event after 10 seconds. Authorize is called for each request and concurrently;
+	// without Authenticate, the identity is empty. If it is nil, every identity may do everything.
 	Authorize func(ctx context.Context, by approval.Identity, verb Verb, placement string) error
 	// MaxBody bounds the body of a request, in bytes; 0 means 4 MiB.
 	MaxBody int64

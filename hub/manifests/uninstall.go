@@ -324,8 +324,8 @@ func (in *installer) checkUnused(ctx context.Context, all []unstructured.Unstruc
 	return nil
 }
 
-// usersOf returns the objects that keep an object from being deleted, and their kind: the objects of
-// a definition, and the ledgers in a namespace.
+// usersOf returns the objects that keep an object from being deleted, and their kind: the objects
+// of a definition, and the ledgers in a namespace.
 func (in *installer) usersOf(ctx context.Context, u *unstructured.Unstructured) (kind string, users []unstructured.Unstructured, err error) {
 	switch u.GetKind() {
 	case definition:

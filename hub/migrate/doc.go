@@ -26,11 +26,12 @@
 // A take-over changes owners, and no spec, label or annotation. Therefore no generation increases
 // and no Pod is replaced. A give-back removes the annotations that mark the objects of a hub. This
 // increases the generation of Deployments; the Pods stay, because their template does not change.
-// KubeFleet's annotations stay. The most important is kubernetes-fleet.io/last-applied-configuration:
-// KubeFleet's next client-side apply needs it to find and remove the fields that the hub dropped in
-// between. All other fields that the member agent owned lose that owner, in both directions.
-// Otherwise such a field would keep an owner that no longer exists. Then a server-side apply would
-// never remove the field after the hub drops it, and an apply without force would have conflicts.
+// KubeFleet's annotations stay. The most important is
+// kubernetes-fleet.io/last-applied-configuration: KubeFleet's next client-side apply needs it to
+// find and remove the fields that the hub dropped in between. All other fields that the member
+// agent owned lose that owner, in both directions. Otherwise such a field would keep an owner that
+// no longer exists. Then a server-side apply would never remove the field after the hub drops it,
+// and an apply without force would have conflicts.
 //
 // # Interruptions
 //

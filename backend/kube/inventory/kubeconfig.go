@@ -20,10 +20,10 @@ import (
 // is a cluster of that name. Every call reads the file; [backend.WatchInventory] reports changes.
 // UIDs are unknown. Its methods may be called concurrently while its fields are not changed.
 //
-// A context whose name is no DNS label cannot be a cluster: it is left out and reported to Unusable.
-// Clusters returns an error, and no cluster, if the file cannot be read or is no kubeconfig, or if
-// Contexts has a context that is not in the file or cannot be a cluster. The file belongs to the
-// operator: its content is not checked further, and its credentials are not read.
+// A context whose name is no DNS label cannot be a cluster: it is left out and reported to
+// Unusable. Clusters returns an error, and no cluster, if the file cannot be read or is no
+// kubeconfig, or if Contexts has a context that is not in the file or cannot be a cluster. The file
+// belongs to the operator: its content is not checked further, and its credentials are not read.
 type KubeconfigClusters struct {
 	// Path is the file.
 	Path string

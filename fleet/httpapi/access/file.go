@@ -77,9 +77,9 @@ func (f *File) Authorize(ctx context.Context, by approval.Identity, verb httpapi
 }
 
 // Follow reads the file every [Interval] until ctx ends, so that a change takes effect without a
-// restart. A new content is taken once two readings in a row are equal, because a file that is being
-// written may look valid. If the content has problems or the file cannot be read, the log has one
-// error, and the policy stays as it was. Call it once for a File.
+// restart. A new content is taken once two readings in a row are equal, because a file that is
+// being written may look valid. If the content has problems or the file cannot be read, the log has
+// one error, and the policy stays as it was. Call it once for a File.
 func (f *File) Follow(ctx context.Context, log *slog.Logger) {
 	var failed string
 	var last []byte

@@ -17,8 +17,8 @@ import (
 
 // Continue takes one step of the deletion of a placement, or of the planning of a rollback, and
 // reports whether there is nothing left to do. Any engine may call it at any time, and several may
-// at once: each step is a compare-and-swap or idempotent. If another engine has taken the step, that
-// is no error.
+// at once: each step is a compare-and-swap or idempotent. If another engine has taken the step,
+// that is no error.
 func (ad *Admitter) Continue(ctx context.Context, name string) (done bool, err error) {
 	done, err = ad.proceed(ctx, name)
 	if !state.IsNotFound(err) && !errors.Is(err, backend.ErrConflict) {

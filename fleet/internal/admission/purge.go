@@ -43,8 +43,8 @@ func (ad *Admitter) purge(ctx context.Context, rec *record.Placement) error {
 }
 
 // Sweep deletes what a request stored for a placement before the placement refused the request
-// because it is deleted, and returns the cause of the refusal. It deletes nothing while the clusters
-// are being cleaned, because purge lists the stored data after that.
+// because it is deleted, and returns the cause of the refusal. It deletes nothing while the
+// clusters are being cleaned, because purge lists the stored data after that.
 func (ad *Admitter) Sweep(ctx context.Context, name string, cause error) error {
 	if !state.IsNotFound(cause) && !errors.Is(cause, errdef.ErrDeleting) {
 		return cause

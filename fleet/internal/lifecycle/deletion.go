@@ -7,8 +7,8 @@ import (
 )
 
 // DeleteRequested asks to delete the placement. From then on it accepts only the run that cleans
-// its clusters; Deletion.Run is the name of that run. A placement that was never rolled out needs no
-// such run, so the state has none. A repeated request changes nothing.
+// its clusters; Deletion.Run is the name of that run. A placement that was never rolled out needs
+// no such run, so the state has none. A repeated request changes nothing.
 type DeleteRequested struct{ Deletion Deletion }
 
 func (in DeleteRequested) advance(m *machine) error {
@@ -68,8 +68,8 @@ func (s *State) IsEmpty() bool {
 	return len(s.Runs)+len(s.Snapshots) == 0 && s.Selection == nil && s.Bindings == Generation{} && s.Base == nil && s.Rollback == nil
 }
 
-// neverRolledOut reports whether the placement never had a snapshot. Then it never had a run either,
-// so that no cluster has an object of it.
+// neverRolledOut reports whether the placement never had a snapshot. Then it never had a run
+// either, so that no cluster has an object of it.
 func (s *State) neverRolledOut() bool { return s.NextIndex == 0 && s.isUnbound() }
 
 // isUnbound reports whether the state names no run and no bindings.

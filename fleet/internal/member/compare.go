@@ -59,8 +59,8 @@ func (x *Comparison) Failed(err error) drift.ClusterReport {
 	return drift.ClusterReport{Placement: x.Placement, Cluster: x.Cluster.Name, State: drift.Unknown, Observed: x.Now, Problems: []string{problemText(x.Cluster.Name, err)}}
 }
 
-// problemText returns an error as a problem of a report. The report names the cluster, so the problem
-// does not.
+// problemText returns an error as a problem of a report. The report names the cluster, so the
+// problem does not.
 func problemText(cluster string, err error) string {
 	return strings.TrimPrefix(guard.ReasonOf(err), "cluster "+cluster+": ")
 }

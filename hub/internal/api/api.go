@@ -1,10 +1,10 @@
 // Package api has the names of the Fleet API: kinds, labels, annotations, finalizers, condition
 // types and reasons. They are KubeFleet's names, except those marked as Slipway's own.
 //
-// The package also converts parts of objects to the Go types of the Fleet API and back. A condition,
-// or a single field of a status, is read from the map instead, because the status of a run or a
-// placement may list a thousand clusters, and because a status that is changed keeps the fields and
-// conditions of other clients.
+// The package also converts parts of objects to the Go types of the Fleet API and back. A
+// condition, or a single field of a status, is read from the map instead, because the status of a
+// run or a placement may list a thousand clusters, and because a status that is changed keeps the
+// fields and conditions of other clients.
 package api
 
 import (

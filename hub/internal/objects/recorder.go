@@ -27,8 +27,8 @@ type Recorder struct {
 	Stop     func()
 }
 
-// NewRecorder returns a recorder that also logs each Event to log, at the level Info. It logs failed
-// writes to the logger in ctx.
+// NewRecorder returns a recorder that also logs each Event to log, at the level Info. It logs
+// failed writes to the logger in ctx.
 func NewRecorder(ctx context.Context, client kubernetes.Interface, name string, log *slog.Logger) *Recorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typed.EventSinkImpl{Interface: client.CoreV1().Events("")})

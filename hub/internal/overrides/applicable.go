@@ -49,8 +49,8 @@ func (r *Reconciler) AddTo(ctx context.Context, f *status.RunFacts) (err error) 
 	return err
 }
 
-// overridesBrought returns the overrides in the snapshots of a plan, by index. It reads nothing of a
-// kept snapshot without overrides.
+// overridesBrought returns the overrides in the snapshots of a plan, by index. It reads nothing of
+// a kept snapshot without overrides.
 func (r *Reconciler) overridesBrought(ctx context.Context, p *stages.Plan, kept []snapshot.Snapshot) (map[int][]status.FrozenOverride, error) {
 	indexes := []int{p.Index}
 	if p.Rollback != nil {

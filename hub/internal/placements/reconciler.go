@@ -366,8 +366,8 @@ func takeSnapshot(ctx context.Context, p fleet.PlacementHandle) (taken snapshot.
 	return taken, items, err
 }
 
-// recallLeftOut marks the omissions of the latest snapshot as reported, if this hub has not tried to
-// capture the placement yet, because the hub that took the snapshot reported them.
+// recallLeftOut marks the omissions of the latest snapshot as reported, if this hub has not tried
+// to capture the placement yet, because the hub that took the snapshot reported them.
 func (r *Reconciler) recallLeftOut(ctx context.Context, k api.Key, name string) error {
 	if _, ok := r.omitted.Load(k); ok {
 		return nil

@@ -91,8 +91,8 @@ func (r *Reconciler) Relabel(ctx context.Context, obj *unstructured.Unstructured
 }
 
 // inheritPolicy sets the index of the policy snapshot of a rollback to the index of the run that it
-// rolls back, because that run's plan has its clusters. An index in the status of obj stays, because
-// that run may be deleted.
+// rolls back, because that run's plan has its clusters. An index in the status of obj stays,
+// because that run may be deleted.
 func (r *Reconciler) inheritPolicy(ctx context.Context, obj *unstructured.Unstructured, st *fleet.Status) error {
 	b := st.Plan.Rollback
 	if b == nil || st.Selection >= 0 {
