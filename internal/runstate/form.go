@@ -163,8 +163,8 @@ type InFlight struct {
 	// Message is the error of the last attempt or names the unhealthy objects, at most 256
 	// bytes.
 	Message string `json:"m,omitempty"`
-	// Tries is the number of consecutive attempts in which the cluster could not be reached
-	// and yielded its slot. Since is the time of the first of these attempts.
+	// Tries is the number of consecutive attempts that could not reach the cluster, so that it
+	// yielded its slot. Since is the time of the first of these attempts.
 	Tries int            `json:"t,omitempty"`
 	Since stages.Instant `json:"y,omitempty"`
 	// Checks holds the states of its checks if the cluster is Measuring, or was before its

@@ -59,8 +59,8 @@ type member struct {
 	// whether it has never been in flight then. gone reports whether it left, and pointless whether
 	// a report said that there is nothing to do.
 	window, fresh, gone, pointless bool
-	// tries is the number of consecutive attempts after which the cluster was Pending because it
-	// could not be reached; message is the reason. spent is the time in flight before it was Pending. silent reports
+	// tries is the number of consecutive times that the cluster was Pending because it could not be
+	// reached; message is the reason. spent is the time in flight before it was Pending. silent reports
 	// whether it becomes Pending again without an event.
 	tries   int
 	message string
