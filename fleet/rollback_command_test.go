@@ -96,7 +96,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		held := inAll("held")
 		held.Hold = true
 		create(t, e, held)
-		wants("held", "has not changed anything yet: abort it")
+		wants("held", "has not changed anything yet: delete it")
 		must(0, e.Run("held").Delete(t.Context(), forced))(t)
 		w.fleet.Hang("s1a", true)
 		w.holds("v3")

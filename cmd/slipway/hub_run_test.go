@@ -96,3 +96,26 @@ func TestARunThatNoHubHasTaken(t *testing.T) {
 	}
 	w.shows(cli.ExitDone, "slipway get run first", "Completed", "2/2")
 }
+
+// A run that has changed nothing is not rolled back, and its reason names no rollback run. The
+// remedies of refused rollbacks exist on a hub.
+func TestARollbackThatAHubRefuses(t *testing.T) {
+	w := newKubeEnv(t)
+	text, err := os.ReadFile("testdata/hub.yaml")
+	w.must(err)
+	_, strategy, _ := strings.Cut(string(text), "---")
+	w.shows(cli.ExitDone, "apply -f "+w.file("asks.yaml", strings.NewReplacer("name: careful}", "name: asks}", "afterStageTasks", "beforeStageTasks").Replace(strategy)))
+	w.shows(cli.ExitDone, "slipway create run first --placement web --strategy asks")
+	w.eventually("slipway get approvals", "first-before-staging")
+	w.shows(cli.ExitDone, "slipway create run next --placement web --strategy asks")
+	w.eventually("slipway get run next", "Pending")
+	w.shows(cli.ExitFailed, "slipway rollback next --yes", "has not changed anything yet: delete it")
+	w.shows(cli.ExitDone, "slipway delete run next --yes")
+	_, _ = w.run("slipway rollback first --yes") // the command or the hub says that there is nothing to roll back
+	w.eventually("slipway get run first -o wide", "Failed", "the run is not rolled back: it has not changed any cluster")
+	if out := w.shows(cli.ExitDone, "slipway get run first -o wide"); strings.Contains(out, "first-rollback") {
+		t.Errorf("the reason names a run that does not exist:\n%s", out)
+	}
+	w.shows(cli.ExitUnsuccessful, "slipway wait first", "not rolled back: it has not changed any cluster")
+	w.shows(cli.ExitDone, "slipway explain first", "run/first: Failed", "not rolled back: it has not changed any cluster")
+}

@@ -30,7 +30,7 @@ func CatchUp(p *stages.Plan, missed []string, joined map[string]string) (stages.
 		Revision: make(map[string]string, len(missed)+len(joined)), Remove: map[string]string{}, Part: true,
 	}
 	if p.Rollback != nil {
-		return stages.Target{}, fmt.Errorf("plan %s rolls back run %s, and no run catches up with a rollback: roll that run back once more", p.Digest, p.Rollback.Run)
+		return stages.Target{}, fmt.Errorf("plan %s rolls back run %s, and no run catches up with a rollback: if clusters are left, roll that run back once more", p.Digest, p.Rollback.Run)
 	}
 	var unknown, known []string
 	for _, name := range missed {

@@ -202,7 +202,7 @@ func (c commands) rollbackRefusal() string {
 	case c.p.Strategy.Rollback == nil:
 		return values.NoRollback
 	case c.r.Started == 0:
-		return "the run has not changed anything yet: abort it"
+		return "the run has not changed anything yet: delete it"
 	case c.r.form.RollbackRequest != nil:
 		return "it is being rolled back already"
 	case c.r.State == stages.Stopping && c.r.Ending == stages.Superseded:

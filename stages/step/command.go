@@ -219,7 +219,7 @@ func (c commands) skipsLater(cmd stages.Command) string {
 
 // rollBack ends the run and requests its rollback.
 func (c commands) rollBack(cmd stages.Command) {
-	u := stages.RollbackRequest{Cause: stages.OnCommand, Run: cmd.Name, By: cmd.By, Message: reasonBy("rolled back", cmd)}
+	u := stages.RollbackRequest{Cause: stages.OnCommand, Run: cmd.Name, By: cmd.By, Message: reasonBy("rollback requested", cmd)}
 	c.requestRollback(u)
 	if c.r.State == stages.Failed { // a run that could have been started again is now final
 		c.dropWaiting(u.Message)

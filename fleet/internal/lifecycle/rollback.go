@@ -121,16 +121,29 @@ const rollOut = "roll out the snapshot that the clusters should have, by a run w
 // NoBase is the reason why no ended run can be rolled back, with the remedy.
 const NoBase = "the revisions that the clusters had before it are not known, because a run without a rollback, for example the eviction of a drain, has changed them since or a run was deleted: " + rollOut
 
-// OtherBase returns the reason why only run can be rolled back, with the remedy.
+// OtherBase returns the reason why only run can be rolled back, with the remedy. It does not advise
+// to roll run back, because run is the last run that changed clusters after that, too.
 func OtherBase(run string) string {
-	return "run " + run + " has changed clusters since: roll that run back first, or " + rollOut
+	return "run " + run + " has changed clusters since, and only the last run that changed clusters can be rolled back: " + rollOut
 }
 
-// rollbackRefusal returns the reason why a run that has ended cannot be rolled back, or "".
+// ofRollback returns the reason why a rollback is not rolled back, with the remedy.
+func (s *State) ofRollback(uid string, r *Result) string {
+	if known := s.entry(uid); known != nil && s.Base != nil && s.Base.UID == known.RollbackOf && r.State != stages.Completed {
+		return "it rolls back run " + r.RollsBack + " itself: to complete that, roll run " + r.RollsBack + " back once more"
+	}
+	return "it rolls back run " + r.RollsBack + " itself, and no run rolls back a rollback: " + rollOut
+}
+
+// rollbackRefusal returns the reason why a run that has ended cannot be rolled back, or "". The
+// reason ends with a remedy. Whoever follows the remedies from run to run must reach one that names
+// no run.
 func (s *State) rollbackRefusal(uid string, r *Result) string {
 	switch {
 	case r.RollsBack != "":
-		return "it rolls back run " + r.RollsBack + " itself: roll that run back once more, or " + rollOut
+		return s.ofRollback(uid, r)
+	case r.Changed == 0:
+		return "it has not changed any cluster, so there is nothing to roll back"
 	case r.NoRollback:
 		return "its strategy has no rollback: " + rollOut
 	case s.Deleting != nil:
@@ -141,8 +154,6 @@ func (s *State) rollbackRefusal(uid string, r *Result) string {
 		return NoBase
 	case s.Base.UID != uid:
 		return OtherBase(s.Base.Run)
-	case r.Changed == 0:
-		return "it has not changed any cluster"
 	default:
 		return ""
 	}
@@ -150,10 +161,15 @@ func (s *State) rollbackRefusal(uid string, r *Result) string {
 
 // busy returns the reason that another run is active, or "".
 func (m *machine) busy() string {
-	if m.Queue.Active == nil {
+	active := m.Queue.Active
+	if active == nil {
 		return ""
 	}
-	return "run " + m.Queue.Active.Run + " has placement " + m.facts.Spec.Name + ": roll that run back, or wait until it has ended"
+	why := "run " + active.Run + " has placement " + m.facts.Spec.Name
+	if known := m.entry(active.UID); m.reserves(active.UID) || known != nil && known.RollbackOf != "" {
+		return why + ": wait until it has ended"
+	}
+	return why + ": roll that run back, or wait until it has ended"
 }
 
 // owesRollback reports whether the failed run requests a rollback that is neither recorded nor

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -251,9 +252,15 @@ func (p *runBuilder) rollbackText() string {
 	if u == nil {
 		return ""
 	}
-	by := ""
-	if u.Run != "" {
-		by = " by run " + api.RollbackShown(api.Key{Namespace: p.Namespace, Name: p.Name}, u.Run)
+	if why := p.Rollback.Engine.Refused; why != "" {
+		return "; the run is not rolled back: " + why
 	}
-	return "; the run is rolled back" + by + ": " + u.Message
+	text := "; the run is rolled back"
+	if by := cmp.Or(p.Rollback.Engine.By, u.Run); by != "" {
+		text += " by run " + api.RollbackShown(api.Key{Namespace: p.Namespace, Name: p.Name}, by)
+	}
+	if u.Message != p.Run.Reason {
+		text += ": " + u.Message
+	}
+	return text
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -367,6 +368,23 @@ func TestARejectedRequestSaysByWhom(t *testing.T) {
 	}
 	if got := told(t, s["conditions"])[2]; got != "Succeeded=False UpdateRunFailed: request example-run-canary was rejected by ann" {
 		t.Error(got)
+	}
+}
+
+// The reason of a run whose rollback was refused names no rollback run, and a run whose rollback has
+// another name than it asked for names that run.
+func TestARunThatIsNotRolledBackSaysSo(t *testing.T) {
+	for want, facts := range map[string]fleet.Rollback{
+		"; the run is not rolled back: it has not changed any cluster": {Refused: "it has not changed any cluster"},
+		"; the run is rolled back by run another: it was rejected":     {By: "another"},
+	} {
+		r := tutorialRig(t)
+		r.decide("21:31:00", approval.Reject)
+		r.run.Form(runstate.Key{}).RollbackRequest = &stages.RollbackRequest{Cause: stages.OnCommand, Run: "example-run-rollback", Message: "it was rejected"}
+		r.facts.Rollback.Engine = facts
+		if got := told(t, r.status()["conditions"])[2]; !strings.HasSuffix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }
 
