@@ -37,10 +37,15 @@ type Quorum struct {
 // Policy defines the approvals that a gate requires. The zero value requires one approval by any
 // identity that the host accepts, including the starter of the run, and never expires.
 type Policy struct {
-	// Quorums must all be met. An identity counts once in each quorum whose group it is in. None
-	// means one approval by any identity. An identity in none of the groups can neither approve nor
-	// reject.
+	// Quorums must all be met. An identity counts once in each quorum whose group it is in, unless
+	// DistinctApprovers is set. None means one approval by any identity. An identity in none of the
+	// groups can neither approve nor reject.
 	Quorums []Quorum `json:"quorums,omitempty"`
+	// DistinctApprovers makes each approval count in one quorum only, so that nobody approves for two
+	// groups. If an identity is in several of the groups, its approval counts where it is needed: in
+	// the first unmet quorum of its groups, and in another one if a later approver could only meet
+	// that first quorum.
+	DistinctApprovers bool `json:"distinctApprovers,omitempty"`
 	// ForbidStarter refuses decisions by the identity that started the run, and all
 	// decisions if that identity is unknown.
 	ForbidStarter bool `json:"forbidStarter,omitempty"`

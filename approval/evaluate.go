@@ -64,15 +64,7 @@ func holding(all []Decision, d *Decision, now time.Time) []Decision {
 
 // Missing returns the quorums that are not met, in the order of the policy,
 // each with the number of approvals that it still lacks.
-func Missing(r Request) []Quorum {
-	var out []Quorum
-	for _, q := range quorums(r.Policy) {
-		if n := q.Count - approvals(&r, q.Group); n > 0 {
-			out = append(out, Quorum{Group: q.Group, Count: n})
-		}
-	}
-	return out
-}
+func Missing(r Request) []Quorum { return tallyOf(&r).missing() }
 
 // Naming says how the requests of a run are named.
 type Naming string
@@ -137,17 +129,6 @@ func quorums(p Policy) []Quorum {
 		out[i].Count = max(out[i].Count, 1)
 	}
 	return out
-}
-
-// approvals counts the different identities of a group that approved the request.
-func approvals(r *Request, group string) int {
-	people := map[string]bool{}
-	for _, d := range r.Decisions {
-		if d.Verdict == Approve && d.Binding == r.Binding && d.By.in(group) {
-			people[d.By.Name] = true
-		}
-	}
-	return len(people)
 }
 
 func (i Identity) in(group string) bool {

@@ -162,7 +162,7 @@ func unentitled(r *Request, d *Decision) string {
 	if !member(d.By, quorums(r.Policy)) {
 		return "the identity is in none of the groups " + groups(r.Policy)
 	}
-	if d.Verdict == Approve && !member(d.By, Missing(*r)) {
+	if d.Verdict == Approve && !tallyOf(r).add(d.By) {
 		return "no more approvals are needed of the groups of the identity"
 	}
 	return ""

@@ -126,6 +126,9 @@ func gatesCell(when approval.When, gates ...[]stages.PlannedGate) string {
 		for _, q := range g.Policy.Quorums {
 			text += " " + strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group)) //nolint:modernize // a gate has few quorums
 		}
+		if g.Policy.DistinctApprovers && len(g.Policy.Quorums) > 1 {
+			text += " by different people"
+		}
 		out = append(out, text)
 	}
 	return strings.Join(out, ", ")

@@ -42,10 +42,11 @@ func main() {
 // gate requires approvals by two members of sre and one of release, none of whom started the run.
 func gate() stages.Task {
 	policy := &approval.Policy{
-		Quorums:        []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}},
-		ForbidStarter:  true,
-		RequireBinding: true, // an answer quotes the run, stage and plan that it was given for
-		Expires:        metav1.Duration{Duration: 4 * time.Hour},
+		Quorums:           []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}},
+		ForbidStarter:     true,
+		DistinctApprovers: true, // nobody approves for both groups
+		RequireBinding:    true, // an answer quotes the run, stage and plan that it was given for
+		Expires:           metav1.Duration{Duration: 4 * time.Hour},
 	}
 	gate := stages.Task{Type: stages.Approval, Approval: policy}
 	return gate

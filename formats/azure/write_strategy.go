@@ -36,8 +36,9 @@ type Rollback struct {
 
 // RollbackApproval is the approval that a rollback needs, in the terms of [approval.Policy].
 type RollbackApproval struct {
-	Quorums       []approval.Quorum `json:"quorums,omitempty"`
-	ForbidStarter bool              `json:"forbidStarter,omitempty"`
+	Quorums           []approval.Quorum `json:"quorums,omitempty"`
+	ForbidStarter     bool              `json:"forbidStarter,omitempty"`
+	DistinctApprovers bool              `json:"distinctApprovers,omitempty"`
 	// Expires is a duration such as 24h0m0s.
 	Expires        string `json:"expires,omitempty"`
 	RequireBinding bool   `json:"requireBinding,omitempty"`

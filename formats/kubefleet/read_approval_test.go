@@ -22,8 +22,8 @@ func TestStrategyWithAnApprovalPolicy(t *testing.T) {
 	}{
 		{text: "", want: nil},
 		{text: ", approval: {}", want: &approval.Policy{}},
-		{text: ", approval: {quorums: [{count: 2}, {group: security, count: 1}], forbidStarter: true, expires: 24h, requireBinding: true}", want: &approval.Policy{
-			Quorums: []approval.Quorum{{Count: 2}, {Group: "security", Count: 1}}, ForbidStarter: true, Expires: metav1.Duration{Duration: 24 * time.Hour}, RequireBinding: true,
+		{text: ", approval: {quorums: [{count: 2}, {group: security, count: 1}], forbidStarter: true, distinctApprovers: true, expires: 24h, requireBinding: true}", want: &approval.Policy{
+			Quorums: []approval.Quorum{{Count: 2}, {Group: "security", Count: 1}}, ForbidStarter: true, DistinctApprovers: true, Expires: metav1.Duration{Duration: 24 * time.Hour}, RequireBinding: true,
 		}},
 		{text: ", approval: {quorums: [{group: security}]}", err: "count"},
 		{text: ", approval: {quorums: [{count: 0}]}", err: "must be a number of at least 1"},

@@ -38,9 +38,9 @@ func TestStrategyWithARollbackPolicy(t *testing.T) {
 		{text: ", rollback: {causes: [GateRejected, BudgetExceeded, Command], newClusters: Remove, approval: {}}", want: &stages.RollbackPolicy{
 			Causes: []stages.RollbackCause{stages.GateRejected, stages.BudgetExceeded, stages.OnCommand}, New: stages.RemoveNew, Approval: &approval.Policy{},
 		}},
-		{text: ", rollback: {causes: [Command], newClusters: Leave, approval: {quorums: [{count: 2}, {group: sre, count: 1}], forbidStarter: true, expires: 24h, requireBinding: true}}", want: &stages.RollbackPolicy{
+		{text: ", rollback: {causes: [Command], newClusters: Leave, approval: {quorums: [{count: 2}, {group: sre, count: 1}], forbidStarter: true, distinctApprovers: true, expires: 24h, requireBinding: true}}", want: &stages.RollbackPolicy{
 			Causes: []stages.RollbackCause{stages.OnCommand}, New: stages.LeaveNew, Approval: &approval.Policy{
-				Quorums: []approval.Quorum{{Count: 2}, {Group: "sre", Count: 1}}, ForbidStarter: true, Expires: metav1.Duration{Duration: 24 * time.Hour}, RequireBinding: true,
+				Quorums: []approval.Quorum{{Count: 2}, {Group: "sre", Count: 1}}, ForbidStarter: true, DistinctApprovers: true, Expires: metav1.Duration{Duration: 24 * time.Hour}, RequireBinding: true,
 			},
 		}},
 		{text: ", rollback: true", err: "spec.rollback: must be an object"},

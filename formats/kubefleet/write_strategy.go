@@ -64,7 +64,7 @@ func approvalPolicyOf(p *approval.Policy) *v1beta1.ApprovalPolicy {
 	if p == nil {
 		return nil
 	}
-	out := &v1beta1.ApprovalPolicy{ForbidStarter: p.ForbidStarter, RequireBinding: p.RequireBinding, Expires: duration(p.Expires.Duration)}
+	out := &v1beta1.ApprovalPolicy{ForbidStarter: p.ForbidStarter, DistinctApprovers: p.DistinctApprovers, RequireBinding: p.RequireBinding, Expires: duration(p.Expires.Duration)}
 	for _, q := range p.Quorums {
 		out.Quorums = append(out.Quorums, v1beta1.ApprovalQuorum{Group: q.Group, Count: int32(q.Count)})
 	}

@@ -127,12 +127,15 @@ const (
 // ApprovalPolicy says who must approve. Without a policy, one person who may approve requests must,
 // and that may be the person who started the run. Not in KubeFleet.
 type ApprovalPolicy struct {
-	// The numbers of people that must approve, by group. All quorums must be met. A person counts once in each.
+	// The numbers of people that must approve, by group. All quorums must be met. A person counts once in each,
+	// unless distinctApprovers is true.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (has(a.group) ? a.group : '') == (has(b.group) ? b.group : '')))",message="the groups of quorums must be unique"
 	Quorums []ApprovalQuorum `json:"quorums,omitempty"`
 	// If true, the starter of the run must not approve, and no approval counts if the starter is unknown.
 	ForbidStarter bool `json:"forbidStarter,omitempty"`
+	// If true, a person counts in one quorum only, so that nobody approves for two groups.
+	DistinctApprovers bool `json:"distinctApprovers,omitempty"`
 	// How long a request may be answered, at most 8760h. Without it a request never expires.
 	// +kubebuilder:validation:Type=string
 	// +kubebuilder:validation:MaxLength=64

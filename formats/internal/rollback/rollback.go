@@ -6,6 +6,7 @@
 //	approval:                                # without it no approval is requested
 //	  quorums: [{group: sre, count: 2}]      # without them anybody, once
 //	  forbidStarter: true
+//	  distinctApprovers: true
 //	  expires: 24h
 //	  requireBinding: true
 package rollback
@@ -25,8 +26,9 @@ type Form struct {
 
 // Approval is the written form of the approval before the first cluster is rolled back.
 type Approval struct {
-	Quorums       []approval.Quorum `json:"quorums,omitempty"`
-	ForbidStarter bool              `json:"forbidStarter,omitempty"`
+	Quorums           []approval.Quorum `json:"quorums,omitempty"`
+	ForbidStarter     bool              `json:"forbidStarter,omitempty"`
+	DistinctApprovers bool              `json:"distinctApprovers,omitempty"`
 	// Expires is a duration such as 24h0m0s.
 	Expires        string `json:"expires,omitempty"`
 	RequireBinding bool   `json:"requireBinding,omitempty"`
@@ -39,7 +41,7 @@ func FormOf(b *stages.RollbackPolicy) *Form {
 	}
 	f := &Form{Causes: b.Causes, NewClusters: b.New}
 	if p := b.Approval; p != nil {
-		f.Approval = &Approval{Quorums: p.Quorums, ForbidStarter: p.ForbidStarter, RequireBinding: p.RequireBinding}
+		f.Approval = &Approval{Quorums: p.Quorums, ForbidStarter: p.ForbidStarter, DistinctApprovers: p.DistinctApprovers, RequireBinding: p.RequireBinding}
 		if p.Expires.Duration != 0 {
 			f.Approval.Expires = p.Expires.Duration.String()
 		}
@@ -79,10 +81,11 @@ func Policy(v yamldoc.Value, required ...string) *approval.Policy {
 	var p approval.Policy
 	quorum := func(v value) approval.Quorum { return quorum(v, required) }
 	v.Object(fields{
-		"quorums":        func(v value) { p.Quorums = yamldoc.List(v, quorum) },
-		"forbidStarter":  func(v value) { p.ForbidStarter = v.Boolean() },
-		"expires":        func(v value) { p.Expires.Duration = v.Period() },
-		"requireBinding": func(v value) { p.RequireBinding = v.Boolean() },
+		"quorums":           func(v value) { p.Quorums = yamldoc.List(v, quorum) },
+		"forbidStarter":     func(v value) { p.ForbidStarter = v.Boolean() },
+		"distinctApprovers": func(v value) { p.DistinctApprovers = v.Boolean() },
+		"expires":           func(v value) { p.Expires.Duration = v.Period() },
+		"requireBinding":    func(v value) { p.RequireBinding = v.Boolean() },
 	})
 	return &p
 }

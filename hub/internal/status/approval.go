@@ -67,8 +67,8 @@ func (f *ApprovalFacts) spec() *v1beta1.ApprovalRequestSpec {
 	if r.Starter.Name != "" {
 		s.StartedBy = &v1beta1.Identity{Username: r.Starter.Name}
 	}
-	if p := r.Policy; len(p.Quorums) > 0 || p.ForbidStarter || p.RequireBinding {
-		s.Policy = &v1beta1.ApprovalPolicy{ForbidStarter: p.ForbidStarter, RequireBinding: p.RequireBinding}
+	if p := r.Policy; len(p.Quorums) > 0 || p.ForbidStarter || p.DistinctApprovers || p.RequireBinding {
+		s.Policy = &v1beta1.ApprovalPolicy{ForbidStarter: p.ForbidStarter, DistinctApprovers: p.DistinctApprovers, RequireBinding: p.RequireBinding}
 		for _, q := range p.Quorums {
 			s.Policy.Quorums = append(s.Policy.Quorums, v1beta1.ApprovalQuorum{Group: q.Group, Count: int32(q.Count)})
 		}

@@ -226,7 +226,7 @@ func OpenRequest(obj *unstructured.Unstructured) (r approval.Request, open bool,
 		r.Starter.Name = spec.StartedBy.Username
 	}
 	if p := spec.Policy; p != nil {
-		r.Policy = approval.Policy{Quorums: quorumsOf(p), ForbidStarter: p.ForbidStarter, RequireBinding: p.RequireBinding}
+		r.Policy = approval.Policy{Quorums: quorumsOf(p), ForbidStarter: p.ForbidStarter, DistinctApprovers: p.DistinctApprovers, RequireBinding: p.RequireBinding}
 	}
 	answers, err := AnswersOf(obj, true)
 	if err != nil {
