@@ -127,7 +127,7 @@ func (r *recorder) holds(key gateKey, c *check.Check, e *stages.Event) {
 	}
 	from := r.at.Add(time.Duration(more) * c.Every())
 	if s := r.open[key]; s == nil || s.From.After(from) {
-		r.open[key] = &Segment{Kind: Held, From: from, Message: said(e)}
+		r.open[key] = &Segment{Kind: HeldByCheck, From: from, Message: said(e)}
 	}
 }
 

@@ -425,7 +425,7 @@ func (r *recorder) end(key gateKey) {
 		return
 	}
 	delete(r.open, key)
-	if s.From.After(r.at) || s.Kind == Held && s.From.Equal(r.at) {
+	if s.From.After(r.at) || s.Kind == HeldByCheck && s.From.Equal(r.at) {
 		return // it would have begun later
 	}
 	if s.To.IsZero() || s.To.After(r.at) {

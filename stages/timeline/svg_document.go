@@ -9,7 +9,7 @@ import (
 var classes = map[Kind]string{ //nolint:gochecknoglobals // a constant table
 	Queued: "qu", Closed: "cl", Yielded: "yi", Applying: "ap", Settling: "se", Soaking: "so", Measuring: "me", BackingOff: "ba",
 	Completed: "ok", Failed: "no", Skipped: "sk", Wait: "wa", Scheduled: "sc", Approval: "yes", Rejected: "rej",
-	Expired: "ex", Checked: "ck", CheckFailed: "cf", Held: "he", Stopping: "sg", Stopped: "sd",
+	Expired: "ex", Checked: "ck", CheckFailed: "cf", HeldByCheck: "he", Stopping: "sg", Stopped: "sd",
 }
 
 // style is the style of all drawings. Colours of segments suit light and dark pages.

@@ -69,7 +69,7 @@ var signs = map[Kind][2]rune{ //nolint:gochecknoglobals // a constant table
 	Queued: {'·', '.'}, Closed: {'/', '/'}, Yielded: {'?', '?'}, Applying: {'█', '#'}, Settling: {'▓', 'S'}, Soaking: {'▒', 's'},
 	Measuring: {'░', 'm'}, BackingOff: {'~', '~'}, Completed: {'✓', '+'}, Failed: {'✗', 'X'}, Skipped: {'-', '-'}, Wait: {'=', '='}, Scheduled: {':', ':'},
 	Approval: {'▲', 'A'}, Rejected: {'✗', 'X'}, Expired: {'e', 'e'}, Checked: {'◆', 'c'}, CheckFailed: {'✗', 'X'},
-	Held: {'!', '!'}, Stopping: {'▁', '_'}, Stopped: {'■', 'o'},
+	HeldByCheck: {'!', '!'}, Stopping: {'▁', '_'}, Stopped: {'■', 'o'},
 }
 
 func (x *sheet) sign(k Kind) rune {

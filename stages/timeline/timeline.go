@@ -124,10 +124,11 @@ const (
 	Stopping  Kind = "Stopping"
 	Stopped   Kind = "Stopped"
 	// Checked is a check before or after a stage or a group, CheckFailed a check that was not
-	// Successful. Held is a stage that starts no cluster because of a check. Message is the result.
+	// Successful. HeldByCheck is a stage that starts no cluster because of a check. Message is the
+	// result.
 	Checked     Kind = "Checked"
 	CheckFailed Kind = "CheckFailed"
-	Held        Kind = "Held"
+	HeldByCheck Kind = "Held"
 )
 
 // clusterKinds are the kinds of clusters, in stacking order.

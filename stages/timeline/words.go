@@ -77,7 +77,7 @@ func plural(n int, what string) string {
 // kinds are all kinds in the order of legends.
 var kinds = []Kind{ //nolint:gochecknoglobals // a constant table
 	Queued, Closed, Yielded, Applying, Settling, Soaking, Measuring, BackingOff, Completed, Failed, Skipped, Wait, Scheduled,
-	Approval, Rejected, Expired, Checked, CheckFailed, Held, Stopping, Stopped,
+	Approval, Rejected, Expired, Checked, CheckFailed, HeldByCheck, Stopping, Stopped,
 }
 
 // kindWords describes the kinds.
@@ -85,7 +85,7 @@ var kindWords = map[Kind]string{ //nolint:gochecknoglobals // a constant table
 	Queued: "waits for its turn", Closed: "outside its window", Yielded: "yielded its slot", Applying: "applying",
 	Settling: "settling", Soaking: "soaking", Measuring: "measuring", BackingOff: "backing off", Completed: "completed", Failed: "failed",
 	Skipped: "skipped", Wait: "timed wait", Scheduled: "scheduled start", Approval: "approval", Rejected: "rejected",
-	Expired: "expired", Checked: "check", CheckFailed: "check failed", Held: "held by a check", Stopping: "stopping", Stopped: "stopped",
+	Expired: "expired", Checked: "check", CheckFailed: "check failed", HeldByCheck: "held by a check", Stopping: "stopping", Stopped: "stopped",
 }
 
 // words describes a segment, without its time.
@@ -97,7 +97,7 @@ func (s *Segment) words() string {
 		out = plural(s.Count, "cluster") + " outside their windows"
 	case s.Kind == Skipped && s.Count > 0:
 		out = plural(s.Count, "cluster") + " skipped"
-	case s.Kind == Held:
+	case s.Kind == HeldByCheck:
 		out = "no cluster starts: " + cut(s.Message, 160)
 	case (s.Kind == Checked || s.Kind == CheckFailed) && s.Message != "":
 		out = cut(s.Message, 160)
