@@ -62,17 +62,17 @@ type Deletion struct {
 	// number of these clusters that are known to have none left.
 	Clusters int `json:"clusters"`
 	Done     int `json:"done"`
-	// Left are the skipped clusters, ascending by name, at most 500. Skipped is the number of all
-	// skipped clusters.
-	Left    []LeftCluster `json:"left,omitempty"`
-	Skipped int           `json:"skipped"`
+	// SkippedClusters are the skipped clusters, ascending by name, at most 500. Skipped is the number
+	// of all skipped clusters.
+	SkippedClusters []UncleanedCluster `json:"skippedClusters,omitempty"`
+	Skipped         int                `json:"skipped"`
 	// Released are the clusters on which objects were left for another reason than Orphan, with the
 	// objects and the reason, at most 500. It is empty until the clusters are done.
-	Released []LeftCluster `json:"released,omitempty"`
+	Released []UncleanedCluster `json:"released,omitempty"`
 }
 
-// LeftCluster is a cluster that may still have objects of a placement.
-type LeftCluster struct {
+// UncleanedCluster is a cluster that may still have objects of a placement.
+type UncleanedCluster struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
@@ -200,11 +200,11 @@ func deletionOf(name string, d *record.Deleted) Deletion {
 		Placement: name, UID: d.UID, Owner: r.Owner, By: r.By, Orphan: r.End == lifecycle.OrphanObjects, Run: r.Run,
 		Since: r.Since.Time(), Ended: r.Ended.Time(), Clusters: r.Clusters, Done: r.Done, Skipped: r.Skipped,
 	}
-	for _, left := range r.Left {
-		out.Left = append(out.Left, LeftCluster(left))
+	for _, skipped := range r.SkippedClusters {
+		out.SkippedClusters = append(out.SkippedClusters, UncleanedCluster(skipped))
 	}
 	for _, released := range r.Released {
-		out.Released = append(out.Released, LeftCluster(released))
+		out.Released = append(out.Released, UncleanedCluster(released))
 	}
 	return out
 }

@@ -81,7 +81,7 @@ func TestADeletionCanBeCutShort(t *testing.T) {
 			}
 			time.Sleep(30 * time.Second)
 			d := must(e.Placement(ep).Deletion(t.Context()))(t)
-			if d.Ended.IsZero() || d.Skipped != 1 || d.Left[0].Name != "member2" || d.Left[0].Reason == "" {
+			if d.Ended.IsZero() || d.Skipped != 1 || d.SkippedClusters[0].Name != "member2" || d.SkippedClusters[0].Reason == "" {
 				t.Errorf("%s: deletion %+v", c.Verb, d)
 			}
 			w.wantErased()

@@ -210,7 +210,7 @@ func TestDeletionSkipsUnreachableClusters(t *testing.T) {
 		if took := time.Since(began); took < 3*time.Minute || took > 4*time.Minute {
 			t.Errorf("it took %v", took)
 		}
-		if d.Done != 2 || d.Skipped != 1 || len(d.Left) != 1 || d.Left[0].Name != "member2" || !strings.Contains(d.Left[0].Reason, "3m0s") {
+		if d.Done != 2 || d.Skipped != 1 || len(d.SkippedClusters) != 1 || d.SkippedClusters[0].Name != "member2" || !strings.Contains(d.SkippedClusters[0].Reason, "3m0s") {
 			t.Errorf("deletion %+v", d)
 		}
 		w.wantClean("member1", "member3")
@@ -268,8 +268,8 @@ func TestADeletionReportsClustersThatLeft(t *testing.T) {
 		w.fleet.Remove("member3")
 		time.Sleep(time.Minute)
 		d := deleteAndWait(t, e, fleet.DeleteOptions{})
-		want := []fleet.LeftCluster{{Name: "member3", Reason: "the inventory does not have the cluster: what was placed there was left"}}
-		if diff := cmp.Diff(want, d.Left); diff != "" || d.Done != 2 || d.Clusters != 3 {
+		want := []fleet.UncleanedCluster{{Name: "member3", Reason: "the inventory does not have the cluster: what was placed there was left"}}
+		if diff := cmp.Diff(want, d.SkippedClusters); diff != "" || d.Done != 2 || d.Clusters != 3 {
 			t.Errorf("deletion %+v\n%s", d, diff)
 		}
 		time.Sleep(time.Minute)
@@ -373,8 +373,8 @@ func TestDeletionNamesObjectsBlockedByFinalizers(t *testing.T) {
 			t.Fatal(err)
 		}
 		d := deleteAndWait(t, e, fleet.DeleteOptions{Deadline: metav1.Duration{Duration: 3 * time.Minute}})
-		if d.Done != 2 || len(d.Left) != 1 || d.Left[0].Name != "member1" ||
-			!strings.Contains(d.Left[0].Reason, "ConfigMap.v1 test-namespace/test-cm is still there, its deletion waits for finalizer example.com/never") {
+		if d.Done != 2 || len(d.SkippedClusters) != 1 || d.SkippedClusters[0].Name != "member1" ||
+			!strings.Contains(d.SkippedClusters[0].Reason, "ConfigMap.v1 test-namespace/test-cm is still there, its deletion waits for finalizer example.com/never") {
 			t.Errorf("deletion %+v", d)
 		}
 	})
@@ -408,14 +408,14 @@ func TestADeletionWaitsForATerminatingNamespace(t *testing.T) {
 					hold()
 				}
 				d := endOfDeletion(t, e)
-				if freed != (d.Skipped == 0) || freed != (len(d.Left) == 0) {
+				if freed != (d.Skipped == 0) || freed != (len(d.SkippedClusters) == 0) {
 					t.Fatalf("%+v", d)
 				}
 				if freed {
 					w.wantClean("member2")
 					return
 				}
-				if why := d.Left[0].Reason; !strings.Contains(why, "Namespace.v1 test-namespace is still there, its deletion waits for finalizer example.com/hold") {
+				if why := d.SkippedClusters[0].Reason; !strings.Contains(why, "Namespace.v1 test-namespace is still there, its deletion waits for finalizer example.com/hold") {
 					t.Errorf("the reason is %q", why)
 				}
 			})

@@ -111,12 +111,12 @@ func ExamplePlacementHandle_ForgetDeletion() {
 	for d.Ended.IsZero() && err == nil {
 		d, err = engine.Placement("web").Deletion(ctx)
 	}
-	fmt.Println(len(d.Left), "clusters kept something", err)
+	fmt.Println(len(d.SkippedClusters), "clusters were skipped", err)
 	fmt.Println(engine.Placement("web").ForgetDeletion(ctx))
 	_, err = engine.Placement("web").Deletion(ctx)
 	fmt.Println(errors.Is(err, backend.ErrNotFound))
 	// Output:
-	// 0 clusters kept something <nil>
+	// 0 clusters were skipped <nil>
 	// <nil>
 	// true
 }

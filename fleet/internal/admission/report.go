@@ -23,14 +23,14 @@ func (ad *Admitter) Report(ctx context.Context, rec *record.Placement) (*record.
 		out.Clusters = len(held)
 		return out, nil
 	}
-	left := map[string]string{}
+	skipped := map[string]string{}
 	s, err := ad.state.Status(ctx, d.Run)
 	if state.IsLasting(err) {
 		for name := range held {
-			left[name] = "what became of it cannot be read: " + err.Error()
+			skipped[name] = "what became of it cannot be read: " + err.Error()
 		}
 		out.Clusters = len(held)
-		out.Leave(left)
+		out.Skip(skipped)
 		return out, nil
 	}
 	if err != nil {
@@ -38,25 +38,25 @@ func (ad *Admitter) Report(ctx context.Context, rec *record.Placement) (*record.
 	}
 	for name := range held {
 		if _, known := s.Plan.Position(name); !known {
-			left[name] = "the inventory does not have the cluster: what was placed there was left"
+			skipped[name] = "the inventory does not have the cluster: what was placed there was left"
 		}
 	}
-	out.Clusters = len(left) + len(s.Plan.Clusters)
+	out.Clusters = len(skipped) + len(s.Plan.Clusters)
 	states := s.Run.States(s.Plan)
 	for pos, state := range states {
 		switch {
 		case state == stages.Completed:
 			out.Done++
 		case state == stages.Skipped || state == stages.Failed || s.Run.IsEnded():
-			left[s.Plan.Clusters[pos].Name] = leftReason(&s, pos)
+			skipped[s.Plan.Clusters[pos].Name] = skippedReason(&s, pos)
 		}
 	}
-	out.Leave(left)
+	out.Skip(skipped)
 	return out, nil
 }
 
-// leftReason returns the reason why a run did not clean a cluster.
-func leftReason(s *state.RunStatus, pos int) string {
+// skippedReason returns the reason why a run did not clean a cluster.
+func skippedReason(s *state.RunStatus, pos int) string {
 	for _, x := range s.Run.Form(runstate.Key{}).Unsuccessful {
 		if x.First <= pos && pos <= x.Last && x.Reason != "" {
 			return x.Reason

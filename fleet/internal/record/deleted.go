@@ -25,39 +25,39 @@ type Deleted struct {
 
 // DeletionReport is the result of a deletion.
 type DeletionReport struct {
-	Owner    string         `json:"owner,omitempty"`
-	By       string         `json:"by,omitempty"`
-	End      lifecycle.End  `json:"end"`
-	Run      string         `json:"run"`
-	Since    stages.Instant `json:"since"`
-	Ended    stages.Instant `json:"ended,omitempty"`
-	Clusters int            `json:"clusters"`
-	Done     int            `json:"done"`
-	Left     []LeftCluster  `json:"left,omitempty"`
-	Skipped  int            `json:"skipped,omitempty"`
+	Owner           string             `json:"owner,omitempty"`
+	By              string             `json:"by,omitempty"`
+	End             lifecycle.End      `json:"end"`
+	Run             string             `json:"run"`
+	Since           stages.Instant     `json:"since"`
+	Ended           stages.Instant     `json:"ended,omitempty"`
+	Clusters        int                `json:"clusters"`
+	Done            int                `json:"done"`
+	SkippedClusters []UncleanedCluster `json:"skippedClusters,omitempty"`
+	Skipped         int                `json:"skipped,omitempty"`
 	// Released are the clusters with released objects; each Reason lists the objects and why they
-	// were released. At most leftMost.
-	Released []LeftCluster `json:"released,omitempty"`
+	// were released. At most clustersMost.
+	Released []UncleanedCluster `json:"released,omitempty"`
 }
 
-// leftMost is the maximum number of clusters in each list of a report.
-const leftMost = 500
+// clustersMost is the maximum number of clusters in each list of a report.
+const clustersMost = 500
 
-// Leave records the clusters that may have objects left, with the reasons.
-func (r *DeletionReport) Leave(left map[string]string) {
-	r.Skipped = len(left)
-	for _, name := range slices.Sorted(maps.Keys(left)) {
-		if len(r.Left) == leftMost {
+// Skip records the skipped clusters, which may have objects left, with the reasons.
+func (r *DeletionReport) Skip(clusters map[string]string) {
+	r.Skipped = len(clusters)
+	for _, name := range slices.Sorted(maps.Keys(clusters)) {
+		if len(r.SkippedClusters) == clustersMost {
 			return
 		}
-		r.Left = append(r.Left, LeftCluster{name, left[name]})
+		r.SkippedClusters = append(r.SkippedClusters, UncleanedCluster{name, clusters[name]})
 	}
 }
 
 // Release records the released objects of a cluster.
 func (r *DeletionReport) Release(cluster, what string) {
-	if len(r.Released) < leftMost {
-		r.Released = append(r.Released, LeftCluster{cluster, what})
+	if len(r.Released) < clustersMost {
+		r.Released = append(r.Released, UncleanedCluster{cluster, what})
 	}
 }
 
@@ -66,7 +66,7 @@ func (r *DeletionReport) Summary() string {
 	if r.Skipped == 0 {
 		return ""
 	}
-	first := &r.Left[0]
+	first := &r.SkippedClusters[0]
 	text := fmt.Sprintf("left on %s: %s", first.Name, first.Reason)
 	if more := r.Skipped - 1; more > 0 {
 		text += fmt.Sprintf("; and on %d more clusters", more)
@@ -74,8 +74,8 @@ func (r *DeletionReport) Summary() string {
 	return guard.Clip(text)
 }
 
-// LeftCluster is fleet.LeftCluster.
-type LeftCluster struct {
+// UncleanedCluster is fleet.UncleanedCluster.
+type UncleanedCluster struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }

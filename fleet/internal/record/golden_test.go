@@ -52,8 +52,8 @@ func goldenRecords() map[string]any {
 			Format: 1, UID: "placement-uid", Epoch: 9, Journal: Journal{Events: 1, First: 1, Tail: "tail", Last: []json.RawMessage{[]byte(`{"type":"PlacementDeleted"}`)}},
 			Report: &DeletionReport{
 				Owner: "owner-uid", By: "ann", End: lifecycle.DeleteObjects, Run: "deletion-uid", Since: 1700000000000, Ended: 1700000000001,
-				Clusters: 3, Done: 2, Left: []LeftCluster{{"member2", "not reached"}}, Skipped: 1,
-				Released: []LeftCluster{{"member1", "ConfigMap default/x: not deleted: it was there before"}},
+				Clusters: 3, Done: 2, SkippedClusters: []UncleanedCluster{{"member2", "not reached"}}, Skipped: 1,
+				Released: []UncleanedCluster{{"member1", "ConfigMap default/x: not deleted: it was there before"}},
 			},
 		},
 		"intent": &Intent{Format: 1, Run: "run-1", Plan: "plan", Lost: true},

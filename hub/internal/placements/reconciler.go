@@ -473,9 +473,9 @@ func (r *Reconciler) recordDeletion(obj *unstructured.Unstructured, d fleet.Dele
 		r.Recorder.Normal(obj, api.EventDeleted, "removed from %d clusters", d.Done)
 		return
 	}
-	for _, left := range d.Left {
-		r.Recorder.Warning(obj, api.EventLeftBehind, "cluster %s: what was placed there may still be there: %s", left.Name, left.Reason)
-		r.Log.Warn("left behind", "placement", d.Placement, "cluster", left.Name, "reason", left.Reason)
+	for _, skipped := range d.SkippedClusters {
+		r.Recorder.Warning(obj, api.EventLeftBehind, "cluster %s: what was placed there may still be there: %s", skipped.Name, skipped.Reason)
+		r.Log.Warn("left behind", "placement", d.Placement, "cluster", skipped.Name, "reason", skipped.Reason)
 	}
 }
 
@@ -494,8 +494,8 @@ func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstruct
 		Message:   fmt.Sprintf(doing, d.Done, d.Clusters),
 		Remaining: d.Clusters - d.Done - d.Skipped,
 	}
-	for _, left := range d.Left[:min(len(d.Left), r.Listed)] {
-		told.Clusters = append(told.Clusters, v1beta1.ClusterDeletionStatus{ClusterName: left.Name, Message: left.Reason})
+	for _, skipped := range d.SkippedClusters[:min(len(d.SkippedClusters), r.Listed)] {
+		told.Clusters = append(told.Clusters, v1beta1.ClusterDeletionStatus{ClusterName: skipped.Name, Message: skipped.Reason})
 	}
 	if err := r.addRemaining(ctx, d, &told); err != nil {
 		return err
