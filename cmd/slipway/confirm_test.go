@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -8,6 +9,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
 )
 
 // confirmed are the verbs that ask for a confirmation, with a call for the store of newEnv.
@@ -71,4 +73,24 @@ func TestVerbsPreviewTheirEffect(t *testing.T) {
 	} {
 		v.shows(cli.ExitFailed, args, want)
 	}
+}
+
+// One mistake has one text: a run that does not exist, with the similar names.
+func TestARunThatDoesNotExist(t *testing.T) {
+	v := newEnv(t)
+	for _, args := range []string{"approve shpo-2", "reject shpo-2", "stop shpo-2", "rollback shpo-2 --yes", "describe run shpo-2", "get run shpo-2", "explain shpo-2"} {
+		v.shows(cli.ExitFailed, args, "run shpo-2 does not exist: did you mean shop-2?")
+	}
+	v.shows(cli.ExitFailed, "approve nothing", "run nothing does not exist; slipway get runs lists all")
+}
+
+// A second answer to a request says who gave the first one, and when.
+func TestARequestThatWasAnswered(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "approve shop-2 --as ann --yes")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
+	const want = "request shop-2-after-canary was approved by ann at 20"
+	v.shows(cli.ExitFailed, "approve shop-2 --yes", want)
+	v.shows(cli.ExitFailed, "reject shop-2 shop-2-after-canary --yes", want)
+	v.shows(cli.ExitFailed, "approve shop-2 other --yes", "run shop-2 has no open request other")
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -204,8 +204,9 @@ func (g *getter) list(ctx context.Context, c call, name string, names ...string)
 		return l, err
 	}
 	var missing []error
+	known := l.Names()
 	for _, name := range l.Only(names...) {
-		missing = append(missing, fmt.Errorf("%s %s: %w", k.name, name, backend.ErrNotFound))
+		missing = append(missing, errdef.NotFound(errdef.Kind(k.name), name, didYouMean(name, known)))
 	}
 	return l, errors.Join(missing...)
 }

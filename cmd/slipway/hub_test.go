@@ -161,6 +161,10 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway get clusters", "no cluster has a snapshot yet")
 	preview := w.shows(cli.ExitDone, "slipway preview web --strategy careful", "member1", "staging", "member2", "prod")
 	w.shows(cli.ExitDiffers, "slipway diff web --strategy careful --clusters "+w.path("members"), "ConfigMap shop/web")
+	w.must(os.WriteFile(w.path("strategy.yaml"), []byte("apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterStagedUpdateStrategy\nmetadata: {name: quick}\nspec: {stages: [{name: all}]}\n"), 0o600))
+	w.shows(cli.ExitFailed, "slipway create run web-1 --placement web --strategy "+w.path("strategy.yaml"),
+		"run web-1: a hub takes the name of a ClusterStagedUpdateStrategy that it has, and no file: kubectl slipway apply -f "+w.path("strategy.yaml")+", and then --strategy quick")
+
 	w.shows(cli.ExitDone, "slipway create run web-1 --placement web --strategy careful", "run/web-1: created")
 	w.eventually("slipway get approvals", "web-1-staging")
 
@@ -199,6 +203,8 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitFailed, "slipway history run/web-1 --as eve", "Secrets in namespace slipway-system")
 	w.shows(cli.ExitDone, "slipway approve web-1 --as ann --comment fine --yes", "approval/web-1-staging: approve by ann")
 	w.eventually("slipway get runs", "Completed", "2/2")
+	w.shows(cli.ExitFailed, "slipway approve web-1 web-1-staging --yes", "request web-1-staging was approved by ann at 20")
+	w.shows(cli.ExitFailed, "slipway approve wbe-1", "run wbe-1 does not exist: did you mean web-1?")
 	w.shows(cli.ExitDone, "slipway history run/web-1", "ann")
 	w.shows(cli.ExitDone, "slipway wait web-1")
 	w.shows(cli.ExitDone, "slipway drift web --clusters "+w.path("members"))

@@ -153,7 +153,7 @@ func (o *options) command(use, short, example string, do func(context.Context, c
 		return o.target.Do(cmd.Context(), *reads, func(ctx context.Context, t *target.Target) error {
 			c := call{t, args}
 			if least > 0 && words[0] == "RUN" {
-				return o.withList(c.run(), do(ctx, c))
+				return o.withList(ctx, c, do(ctx, c))
 			}
 			return do(ctx, c)
 		})
@@ -168,12 +168,30 @@ func (o *options) command(use, short, example string, do func(context.Context, c
 	return cmd
 }
 
-// withList adds to the error of a run that does not exist the verb that lists the runs.
-func (o *options) withList(run string, err error) error {
-	if errors.Is(err, backend.ErrNotFound) && strings.HasSuffix(err.Error(), "run "+run+" does not exist") {
-		return fmt.Errorf("%w; %s get runs lists all", err, o.Name)
+// withList adds to the error of a run that does not exist the similar names or, if there are none,
+// the verb that lists the runs.
+func (o *options) withList(ctx context.Context, c call, err error) error {
+	run := c.run()
+	if !errors.Is(err, backend.ErrNotFound) || !strings.HasSuffix(err.Error(), "run "+run+" does not exist") {
+		return err
 	}
-	return err
+	all, _ := c.Runs(ctx) // an error has no names to suggest
+	var names []string
+	for _, r := range all {
+		names = append(names, r.Name)
+	}
+	if hint := didYouMean(run, names); hint != "" {
+		return fmt.Errorf("%w: %s", err, hint)
+	}
+	return fmt.Errorf("%w; %s get runs lists all", err, o.Name)
+}
+
+// didYouMean returns the question after a name that does not exist, "" if no name is similar.
+func didYouMean(name string, all []string) string {
+	if similar := cli.Similar(name, all); len(similar) > 0 {
+		return "did you mean " + strings.Join(similar, " or ") + "?"
+	}
+	return ""
 }
 
 // completing limits the time of a completion, because the shell waits for it.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ func newCreate(o *options) *cobra.Command {
 			}
 			spec.Name, spec.Title = c.run(), title
 			status, err := c.CreateRun(ctx, spec)
+			if err != nil && c.Hub != nil && len(spec.Strategy.Stages) > 0 {
+				err = fmt.Errorf("%w: %s apply -f %s, and then --strategy %s", err, o.Name, s.strategy, cmp.Or(spec.Strategy.Name, "NAME"))
+			}
 			return o.created(c, status, err)
 		})
 	run.ValidArgsFunction = cobra.NoFileCompletions // a new name
@@ -247,14 +251,46 @@ func openRequest(ctx context.Context, c call, run string, named ...string) (r ap
 	g := getter{run: run}
 	l, err := g.list(ctx, c, "approval", named...)
 	switch {
-	case err != nil:
+	case err != nil && !errors.Is(err, backend.ErrNotFound):
 		return r, err
-	case l.Len() == 0:
-		return r, &errdef.Error{Op: errdef.Read, Kind: errdef.Run, Name: runName(run), Problem: "has no open request", Err: backend.ErrNotFound}
+	case err != nil || l.Len() == 0:
+		return r, notOpen(ctx, c, runName(run), named...)
 	case l.Len() > 1:
 		return r, cli.Usagef("run %s has several open requests: name one of %s", runName(run), strings.Join(l.Names(), ", "))
 	}
 	return l.Values()[0].(approval.Request), nil
+}
+
+// notOpen returns the error of a run without the named open request, or without any: the run does
+// not exist, or the request was answered, or nothing was requested.
+func notOpen(ctx context.Context, c call, run string, named ...string) error {
+	if _, err := c.summary(ctx, run); err != nil {
+		return err
+	}
+	h, err := c.Run(run).History(ctx, 0)
+	if err != nil { // the records of a hub may not be readable
+		h.Events = nil
+	}
+	for _, e := range slices.Backward(h.Events) {
+		did := map[stages.EventType]string{stages.ApprovalAccepted: "approved", stages.ApprovalRejected: "rejected"}[e.Type]
+		// a hub has names of its own for requests, which end in the stage
+		if did == "" || len(named) > 0 && e.Request != named[0] && (c.Hub == nil || !strings.HasSuffix(named[0], "-"+e.Stage)) {
+			continue
+		}
+		name := e.Request
+		if len(named) > 0 {
+			name = named[0]
+		}
+		return &errdef.Error{
+			Op: errdef.Change, Kind: errdef.Request, Name: name, Err: backend.ErrNotFound,
+			Problem: fmt.Sprintf("was %s by %s at %s", did, e.By, e.Time.UTC().Format(time.RFC3339)),
+		}
+	}
+	problem := "has no open request"
+	if len(named) > 0 {
+		problem += " " + named[0]
+	}
+	return &errdef.Error{Op: errdef.Read, Kind: errdef.Run, Name: run, Problem: problem, Err: backend.ErrNotFound}
 }
 
 // withoutRun returns the error of a decision. If the call names a request where RUN is expected, it

@@ -403,7 +403,7 @@ func TestARequestIsShownBeforeItIsDecided(t *testing.T) {
 		}
 	}
 	v.shows(cli.ExitFailed, "approve shop-1 --as ann --yes", "run shop-1 has no open request")
-	v.shows(cli.ExitFailed, "approve shop-2 other --as ann --yes", "approval other: not found")
+	v.shows(cli.ExitFailed, "approve shop-2 other --as ann --yes", "run shop-2 has no open request other")
 }
 
 func TestDescribeShowsAllOfAnObject(t *testing.T) {

@@ -181,7 +181,11 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	k, placed := h.key(spec.Name), h.key(spec.Placement)
 	switch {
 	case len(spec.Strategy.Stages) > 0 || spec.Strategy.Name == "":
-		return refused("run %s: a hub takes the name of a StagedUpdateStrategy that is there, no file", spec.Name)
+		kind := "ClusterStagedUpdateStrategy"
+		if k.Namespace != "" {
+			kind = "StagedUpdateStrategy"
+		}
+		return refused("run %s: a hub takes the name of a %s that it has, and no file", spec.Name, kind)
 	case k.Namespace != placed.Namespace:
 		return refused("run %s: its placement %s is not in its namespace", spec.Name, spec.Placement)
 	case spec.Title != "":

@@ -117,6 +117,16 @@ func wantedValue(err *pflag.InvalidValueError) string {
 	return fmt.Sprint(err.Unwrap())
 }
 
+// Similar returns the names that resemble a word.
+func Similar(word string, names []string) (out []string) {
+	for _, name := range names {
+		if distance(word, name) <= suggested && len(word) > suggested {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
 // similarFlags returns the flags of a command that resemble a name.
 func similarFlags(cmd *cobra.Command, name string) (out []string) {
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
