@@ -147,8 +147,8 @@ func TestRollingUpdateContinuesIfTheNextCannotBePlanned(t *testing.T) {
 }
 
 // TestRollingUpdateEndedForAReplacementIsRestarted: a hub ends an update before it creates the
-// one that replaces it. If it dies in between, and the placement asks for the first update again,
-// the hub starts that one again. It starts none that somebody else has aborted.
+// replacement. If it dies in between, and the placement then asks for the first update again, the
+// next hub starts that update again. It does not start an update that a person has aborted.
 func TestRollingUpdateEndedForAReplacementIsRestarted(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
@@ -275,8 +275,8 @@ func (s *scenario) onMember(i int, text string) {
 	}
 }
 
-// TestRollingFirstRolloutPassesAFailingCluster: new members are updated all at once, so that one
-// that refuses a takeover does not delay the others. A later update stops at that member.
+// TestRollingFirstRolloutPassesAFailingCluster: all new members are updated at the same time. So a
+// member that refuses a takeover does not delay the others. A later update stops at that member.
 func TestRollingFirstRolloutPassesAFailingCluster(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")

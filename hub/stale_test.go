@@ -290,8 +290,8 @@ spec:
   strategy: {type: External}
 `
 
-// An override that cannot be read holds back only the placements that it may concern: none in
-// another namespace, and none that selects nothing there.
+// An override that cannot be read holds back only the placements that it may concern. It concerns
+// no placement in another namespace, and no placement that selects nothing in its namespace.
 func TestUnreadableOverrideBlocksOnlyItsPlacements(t *testing.T) {
 	s := newStale(t)
 	s.place("v1")

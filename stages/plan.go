@@ -15,8 +15,8 @@ import (
 // annotation's key on every placed object.
 const MaxPlacementName = 63
 
-// MaxLeft is the maximum number of clusters outside the inventory that a plan names; the next
-// plan names others.
+// MaxLeft is the maximum number of clusters outside the inventory that a plan names. If there are
+// more, later plans name the rest.
 const MaxLeft = 500
 
 // Plan is a strategy resolved against clusters and a target. It never changes, so that its

@@ -17,11 +17,11 @@ import (
 // describers is the number of clusters that are described concurrently.
 const describers = 16
 
-// Resolve fixes the parts of a target that must be the same for all clusters of a run. For
-// Consistent it finds, for each family, the newest image that all node pools of the family are
-// offered, in all regions of the clusters. It is an error if there is none, or if a cluster cannot
-// be described. The order of the images is taken from the first cluster by name. Other targets, and
-// targets that are already resolved, are returned unchanged.
+// Resolve fixes the parts of a target that must be the same for all clusters of a run. With
+// Consistent images it chooses the newest image of each family that the provider offers to all node
+// pools of the family, in all regions of the clusters. It returns an error if there is no such
+// image, or if a cluster cannot be described. The order of the images is taken from the first
+// cluster by name. Other targets, and targets that are already resolved, are returned unchanged.
 func Resolve(ctx context.Context, p Provider, clusters []placement.Cluster, t Target) (Target, error) {
 	if errs := t.Validate(nil); len(errs) > 0 {
 		return t, fmt.Errorf("upgrade target: %w", errs.ToAggregate())

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// measure reads the result of a check from a moment on: a number, none, or an unreachable
+// measure reads the result that a check has at a time and later: a number, none, or an unreachable
 // provider.
 func (r *reader) measure(v value) {
 	var m simulate.Measure

@@ -40,8 +40,8 @@ func leaseGVR() schema.GroupVersionResource {
 // members, after writing its records and ledgers to Config.Backup, so that KubeFleet's agents can
 // serve the objects of people. It does not touch workloads. The error is a *[RefusedError] while
 // that hub leads, an agent of KubeFleet runs, or a run or a deletion is under way. GiveBack may be
-// repeated with the same file until it returns nil. After that, or if the hub has served in
-// between, it needs another file.
+// repeated with the same file until it returns nil. A later call needs a new file, and so does a
+// repetition if the hub has served since the first call.
 func (m *Migration) GiveBack(ctx context.Context) error {
 	if err := m.giveBack(ctx); err != nil {
 		return fmt.Errorf("migrate: give-back: %w", err)

@@ -49,10 +49,10 @@
 //
 // # Looking ahead
 //
-// [stages.Window].Until is the next change of Open with all windows and freezes taken together.
-// The search looks 10 years ahead, or 400 days if the rules of a cluster together have more than
-// 100 starts a day. Until is zero if the next change is later. The search skips repetitions, so
-// that an answer takes milliseconds for every rule.
+// [stages.Window].Until is the time at which Open changes next, if all windows and freezes are
+// considered. The search looks 10 years ahead, or 400 days if the rules of a cluster together have
+// more than 100 starts a day. Until is zero if the next change is later. The search skips
+// repetitions, so that an answer takes milliseconds for every rule.
 //
 // Neighbours: package stages asks the calendar before it starts a cluster.
 package calendar

@@ -47,8 +47,8 @@ type Environment struct {
 	// Began is for [Resume]: the times at which the running attempts began, by cluster. The attempt
 	// of an unnamed cluster began when the cluster was started.
 	Began map[string]time.Time
-	// Measures are the results of checks from a moment on; if several apply to the same check, the
-	// last of them in the list counts. A check without a measure is good.
+	// Measures are the results of checks. If several apply to the same check, the last of them in
+	// the list counts. A check without a measure is good.
 	Measures []Measure
 	// Return is for a run that is rolled back.
 	Return Return
@@ -88,7 +88,7 @@ type Change struct {
 	Back bool
 }
 
-// Measure is the result of a check from a moment on.
+// Measure is the result that a check has at the time From and later.
 type Measure struct {
 	From time.Duration
 	// Check is its name. Cluster is the measured cluster; empty means all, and measurements without

@@ -74,8 +74,8 @@ type host struct {
 
 var _ backend.MetricProvider = (*Provider)(nil)
 
-// New returns a provider without connecting to a service. An error names the wrong field and
-// contains no value of it.
+// New returns a provider without connecting to a service. If a field of cfg is
+// invalid, the error names the field and does not contain its value.
 func New(cfg Config) (*Provider, error) {
 	p := &Provider{limits: outbound.Limits{Timeout: DefaultTimeout, Bytes: DefaultMaxBytes}, samples: DefaultMaxSamples}
 	if cfg.Timeout != 0 {

@@ -69,8 +69,8 @@ type Provider struct {
 
 var _ backend.MetricProvider = (*Provider)(nil)
 
-// New returns a provider without connecting to the server. An error names the wrong field and
-// contains no value of it.
+// New returns a provider without connecting to the server. If a field of cfg is
+// invalid, the error names the field and does not contain its value.
 func New(cfg Config) (*Provider, error) {
 	u, err := outbound.ParseURL(cfg.URL)
 	if err != nil {

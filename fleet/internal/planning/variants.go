@@ -10,8 +10,8 @@ import (
 )
 
 // RenderAgain renders the snapshots with overrides for a cluster and caches the revisions, so that
-// the next load of such a revision finds it. Rendered content is stored only as long as a run that
-// brings it is kept, and the cluster may have it for longer.
+// the next load of such a revision finds it. The store drops rendered content with the last run
+// that places it, but the cluster may have the content for longer.
 func (pl *Planner) RenderAgain(ctx context.Context, rec *record.Placement, c placement.Cluster) {
 	for _, s := range rec.Snapshots {
 		if s.Overrides == "" {

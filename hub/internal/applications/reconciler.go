@@ -26,8 +26,8 @@ type Reconciler struct {
 	Delivery *delivery.Applications
 	Queues   *queues.Queues
 
-	// known are the keys of applications by the engine's names of their placements and of their
-	// last runs.
+	// known has the keys of applications. It is indexed by the names that the engine uses for the
+	// placement and the last run of an application.
 	known sync.Map
 }
 

@@ -121,8 +121,8 @@ func startedBy(run *step.Run) *v1beta1.Identity {
 	return &v1beta1.Identity{Username: run.Starter.Name, Groups: run.Starter.Groups}
 }
 
-// The beginnings of the messages about a run that cannot be planned, and about one that cannot be
-// planned yet.
+// The messages about a run begin with invalidRun if the run cannot be planned, and with triedAgain
+// if it cannot be planned yet.
 const (
 	invalidRun = "cannot continue the updateRun: failed to validate the updateRun: "
 	triedAgain = "the updateRun is tried again: "

@@ -255,8 +255,9 @@ func TestARequestIsReadBackFromItsObject(t *testing.T) {
 	}
 }
 
-// A run without a record has the cause and the remedy: all problems of a refused run, the last
-// error of one that is tried again, and nothing about a hub for one that no hub has seen.
+// The status of a run without a record has the cause and the remedy. They are all problems if the
+// run is refused, and the last error if the run is tried again. If no hub has seen the run, the cause
+// is that the hub has not taken it yet.
 func TestTheReasonOfARunWithoutARecord(t *testing.T) {
 	at := stages.At(clock(t, "10:00:00"))
 	succeeded := &v1beta1.UpdateRunStatus{

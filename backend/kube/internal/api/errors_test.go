@@ -207,8 +207,8 @@ func TestTheTextOfAnErrorIsOneShortLine(t *testing.T) {
 	}
 }
 
-// TestAnErrorOfTheNetworkBeginsWithItsReason: a URL of an API server takes the 80 columns of a
-// terminal, and names the object again.
+// TestAnErrorOfTheNetworkBeginsWithItsReason: the error has the reason and the address instead of
+// the URL, because a URL can fill the 80 columns of a terminal and only repeats the object.
 func TestAnErrorOfTheNetworkBeginsWithItsReason(t *testing.T) {
 	const at = "https://eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443/apis/apps/v1/namespaces/shop/deployments/web?fieldManager=slipway&timeout=30s"
 	dial := func(err error) error {
