@@ -158,12 +158,12 @@ func runObject(r fleet.RunSummary) (kubefleet.Object, error) {
 	if !ok || !known || !named || placed != namespace || within != namespace {
 		return kubefleet.Object{}, cli.Usagef("run %s has no document", r.Name)
 	}
-	state := kubefleet.RunState
+	state := v1beta1.StateRun
 	switch {
 	case r.Hold:
-		state = kubefleet.Initialize
+		state = v1beta1.StateInitialize
 	case r.State == stages.Stopped || r.State == stages.Stopping:
-		state = kubefleet.Stop
+		state = v1beta1.StateStop
 	}
 	run := kubefleet.Run{Namespace: namespace, Name: name, Placement: placement, StrategyName: strategy, State: state}
 	if r.Index >= 0 {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -19,43 +19,7 @@ import (
 type Strategy struct {
 	Stages []Stage `json:"stages"`
 	// Rollback is a field of Slipway, not of Azure. It is absent if runs are not rolled back.
-	Rollback *Rollback `json:"slipwayRollback,omitempty"`
-}
-
-// Rollback says when a run is rolled back, in the terms of [stages.RollbackPolicy].
-type Rollback struct {
-	// Causes are the causes for a rollback; without any, the default of [stages.RollbackPolicy]
-	// applies.
-	Causes []stages.RollbackCause `json:"causes,omitempty"`
-	// NewClusters says how a rollback treats clusters that had nothing before the run.
-	NewClusters stages.NewClusters `json:"newClusters,omitempty"`
-	// Approval is requested before the first cluster is rolled back; without it no approval is
-	// requested.
-	Approval *RollbackApproval `json:"approval,omitempty"`
-}
-
-// RollbackApproval is the approval that a rollback needs, in the terms of [approval.Policy].
-type RollbackApproval struct {
-	Quorums           []approval.Quorum `json:"quorums,omitempty"`
-	ForbidStarter     bool              `json:"forbidStarter,omitempty"`
-	DistinctApprovers bool              `json:"distinctApprovers,omitempty"`
-	// Expires is a duration such as 24h0m0s.
-	Expires        string `json:"expires,omitempty"`
-	RequireBinding bool   `json:"requireBinding,omitempty"`
-}
-
-// rollbackOf returns the form of a rollback, nil for nil.
-func rollbackOf(p *stages.RollbackPolicy) *Rollback {
-	form := rollback.FormOf(p)
-	if form == nil {
-		return nil
-	}
-	out := &Rollback{Causes: form.Causes, NewClusters: form.NewClusters}
-	if form.Approval != nil {
-		a := RollbackApproval(*form.Approval)
-		out.Approval = &a
-	}
-	return out
+	Rollback *v1beta1.RollbackConfig `json:"slipwayRollback,omitempty"`
 }
 
 // Stage is a stage in Azure's form.
@@ -105,7 +69,7 @@ type ScheduledStart struct {
 func Form(s stages.Strategy) (Strategy, error) {
 	w := writer{}
 	w.options(&s)
-	out := Strategy{Stages: []Stage{}, Rollback: rollbackOf(s.Rollback)}
+	out := Strategy{Stages: []Stage{}, Rollback: rollback.FormOf(s.Rollback)}
 	for i := range s.Stages {
 		out.Stages = append(out.Stages, w.stage(field.NewPath("stages").Index(i), &s.Stages[i]))
 	}

@@ -48,6 +48,11 @@
 //     as a server-side apply, because its result would be the same.
 //   - A RollingUpdate becomes a run, as described at [Rollout.Strategy].
 //
+// Read walks the nodes of a document and does not convert them to the Go types of package v1beta1,
+// because each problem needs the line and the path of its field, and because a type does not
+// distinguish an absent field from an empty one. A test compares the fields that are read with the
+// fields of the types.
+//
 // Everything here is a pure function of its arguments, except for reading the input.
 package kubefleet
 
@@ -58,6 +63,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
@@ -99,23 +105,6 @@ func (d Documents) PlaceOf(kind, namespace, name string) Place {
 
 func placeKey(kind, namespace, name string) string { return kind + "/" + namespace + "/" + name }
 
-// State is the requested state of a [Run].
-type State string
-
-// The states of a run.
-const (
-	// Initialize makes the plan and does not start the run.
-	Initialize State = "Initialize"
-	// RunState starts the run. It is the default of a document, as in the tutorial. The definitions
-	// of KubeFleet 0.18 make Initialize the default.
-	RunState State = "Run"
-	// Stop stops the run; a run that is created with this state does not start.
-	Stop State = "Stop"
-	// Rollback ends the run and rolls it back with a run of its own. No run begins with this state.
-	// KubeFleet does not have it.
-	Rollback State = "Rollback"
-)
-
 // Run is a ClusterStagedUpdateRun or, with a Namespace, a StagedUpdateRun, whose placement and
 // strategy are in the same namespace. The names are the names in the documents.
 type Run struct {
@@ -125,7 +114,9 @@ type Run struct {
 	// Index is the resource snapshot to roll out; nil means the newest.
 	Index        *int
 	StrategyName string
-	State        State
+	// State is StateRun if the document has none, as in the tutorial. The definitions of KubeFleet
+	// 0.18 make StateInitialize the default.
+	State v1beta1.State
 }
 
 // Override is a ClusterResourceOverride or a ResourceOverride.
@@ -162,7 +153,7 @@ func (r Run) PlacementName() string { return EngineName(r.Namespace, r.Placement
 // Spec returns the run for the engine, with the strategy that it names. The run is on hold unless
 // its state is Run.
 func (r Run) Spec(s stages.Strategy) fleet.RunSpec {
-	return fleet.RunSpec{Name: r.EngineName(), Placement: r.PlacementName(), Index: r.Index, Strategy: s, Hold: r.State != RunState}
+	return fleet.RunSpec{Name: r.EngineName(), Placement: r.PlacementName(), Index: r.Index, Strategy: s, Hold: r.State != v1beta1.StateRun}
 }
 
 // RunSpec returns the run with that engine name for the engine, with its strategy. The run is on
@@ -176,8 +167,8 @@ func (d Documents) RunSpec(name string) (fleet.RunSpec, error) {
 	}
 	r := d.Runs[i]
 	errs := d.checkPlacement(r)
-	if r.State == Rollback {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "state"), string(Rollback), "rolls back a run that exists; begin the run with another state"))
+	if r.State == v1beta1.StateRollback {
+		errs = append(errs, field.Invalid(field.NewPath("spec", "state"), string(v1beta1.StateRollback), "rolls back a run that exists; begin the run with another state"))
 	}
 	strategy := EngineName(r.Namespace, r.StrategyName)
 	s := slices.IndexFunc(d.Strategies, func(s stages.Strategy) bool { return s.Name == strategy })
@@ -204,9 +195,9 @@ func (d Documents) checkPlacement(r Run) field.ErrorList {
 	if !slices.ContainsFunc(d.Placements, func(p fleet.Placement) bool { return p.Name == r.PlacementName() }) {
 		return field.ErrorList{field.NotFound(path, yamldoc.Clip(r.Placement))}
 	}
-	if t := d.Rollouts[r.PlacementName()].Type; t != External {
+	if t := d.Rollouts[r.PlacementName()].Type; t != v1beta1.ExternalRolloutStrategyType {
 		return field.ErrorList{field.Invalid(path, r.Placement, fmt.Sprintf(
-			"the placement's spec.strategy.type is %s; staged runs need %s", t, External))}
+			"the placement's spec.strategy.type is %s; staged runs need %s", t, v1beta1.ExternalRolloutStrategyType))}
 	}
 	return nil
 }

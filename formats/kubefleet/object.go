@@ -1,6 +1,7 @@
 package kubefleet
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -53,12 +54,18 @@ func ClusterOf(obj *unstructured.Unstructured) (placement.Cluster, error) {
 	return one(documentOf(obj, clusterGroup, "MemberCluster"), readCluster)
 }
 
-// documentOf makes a document of an object, and reports an object of another kind.
+// documentOf makes a document of an object, and reports an object of another kind. Only the status
+// of a MemberCluster is read.
 func documentOf(obj *unstructured.Unstructured, group string, kinds ...string) *document {
 	d := yamldoc.New("")
 	tree, ok := map[string]any(nil), false
 	if obj != nil {
-		tree, ok = yamldoc.Plain(obj.Object).(map[string]any)
+		content := obj.Object
+		if group == placementGroup { // its status may list a thousand clusters
+			content = maps.Clone(content)
+			delete(content, "status")
+		}
+		tree, ok = yamldoc.Plain(content).(map[string]any)
 	}
 	if !ok {
 		d.Tell(0, "", "there is no object, or one that has no JSON form")

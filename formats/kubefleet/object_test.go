@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -64,7 +65,7 @@ func TestPlacementOfAnAPIServer(t *testing.T) {
 	if diff := cmp.Diff(want, p); diff != "" {
 		t.Errorf("placement (-want +got):\n%s", diff)
 	}
-	wantRollout := kubefleet.Rollout{Type: kubefleet.RollingUpdate, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute}
+	wantRollout := kubefleet.Rollout{Type: v1beta1.RollingUpdateRolloutStrategyType, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute}
 	if r != wantRollout {
 		t.Errorf("rollout = %+v, want %+v", r, wantRollout)
 	}
@@ -142,7 +143,11 @@ func TestProblemsOfObjects(t *testing.T) {
 		nested = map[string]any{"a": nested}
 	}
 	deep.Object["status"] = nested
-	_, err = kubefleet.RunOf(deep)
+	if _, err = kubefleet.RunOf(deep); err != nil {
+		t.Errorf("a status that is not read: %v", err)
+	}
+	deep.Object["apiVersion"], deep.Object["kind"] = "cluster.kubernetes-fleet.io/v1beta1", "MemberCluster"
+	_, err = kubefleet.ClusterOf(deep)
 	fails(t, err, "is nested deeper than")
 }
 
@@ -228,19 +233,19 @@ func TestOverridesConcern(t *testing.T) {
 func TestRolloutSettings(t *testing.T) {
 	quarter := intstr.FromString("25%")
 	for text, want := range map[string]kubefleet.Rollout{
-		"{type: External}":                     {Type: kubefleet.External},
-		"{}":                                   {Type: kubefleet.RollingUpdate, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute},
-		"{rollingUpdate: {maxUnavailable: 2}}": {Type: kubefleet.RollingUpdate, MaxUnavailable: intstr.FromInt32(2), MaxSurge: quarter, UnavailablePeriod: time.Minute},
-		"{rollingUpdate: {maxUnavailable: 100%}}":                     {Type: kubefleet.RollingUpdate, MaxUnavailable: intstr.FromString("100%"), MaxSurge: quarter, UnavailablePeriod: time.Minute},
-		"{rollingUpdate: {maxSurge: 0%}}":                             {Type: kubefleet.RollingUpdate, MaxUnavailable: quarter, MaxSurge: intstr.FromString("0%"), UnavailablePeriod: time.Minute},
-		"{rollingUpdate: {maxSurge: 0, unavailablePeriodSeconds: 0}}": {Type: kubefleet.RollingUpdate, MaxUnavailable: quarter},
+		"{type: External}":                     {Type: v1beta1.ExternalRolloutStrategyType},
+		"{}":                                   {Type: v1beta1.RollingUpdateRolloutStrategyType, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute},
+		"{rollingUpdate: {maxUnavailable: 2}}": {Type: v1beta1.RollingUpdateRolloutStrategyType, MaxUnavailable: intstr.FromInt32(2), MaxSurge: quarter, UnavailablePeriod: time.Minute},
+		"{rollingUpdate: {maxUnavailable: 100%}}":                     {Type: v1beta1.RollingUpdateRolloutStrategyType, MaxUnavailable: intstr.FromString("100%"), MaxSurge: quarter, UnavailablePeriod: time.Minute},
+		"{rollingUpdate: {maxSurge: 0%}}":                             {Type: v1beta1.RollingUpdateRolloutStrategyType, MaxUnavailable: quarter, MaxSurge: intstr.FromString("0%"), UnavailablePeriod: time.Minute},
+		"{rollingUpdate: {maxSurge: 0, unavailablePeriodSeconds: 0}}": {Type: v1beta1.RollingUpdateRolloutStrategyType, MaxUnavailable: quarter},
 		"{type: External, reportBackStrategy: {type: Mirror, destination: OriginalResource}}": {
-			Type: kubefleet.External, ReportBack: kubefleet.OriginalResource,
+			Type: v1beta1.ExternalRolloutStrategyType, ReportBack: v1beta1.ReportBackDestinationOriginalResource,
 		},
 		"{reportBackStrategy: {type: Mirror, destination: WorkAPI}}": {
-			Type: kubefleet.RollingUpdate, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute, ReportBack: kubefleet.WorkAPI,
+			Type: v1beta1.RollingUpdateRolloutStrategyType, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute, ReportBack: v1beta1.ReportBackDestinationWorkAPI,
 		},
-		"{type: External, reportBackStrategy: {destination: OriginalResource}}": {Type: kubefleet.External},
+		"{type: External, reportBackStrategy: {destination: OriginalResource}}": {Type: v1beta1.ExternalRolloutStrategyType},
 	} {
 		d := read(t, crp("strategy: "+text))
 		if got := d.Rollouts["x"]; got != want {
@@ -270,7 +275,7 @@ func TestRollingUpdateIsARun(t *testing.T) {
 		return snapshot.Item{ID: snapshot.ID{Group: group, Kind: kind}}
 	}
 	half, thousand := intstr.FromString("50%"), intstr.FromInt32(1000)
-	r := kubefleet.Rollout{Type: kubefleet.RollingUpdate, MaxUnavailable: half, UnavailablePeriod: time.Minute}
+	r := kubefleet.Rollout{Type: v1beta1.RollingUpdateRolloutStrategyType, MaxUnavailable: half, UnavailablePeriod: time.Minute}
 	want := stages.Strategy{
 		Name: "rolling-update",
 		Stages: []stages.Stage{{Name: "rolling-update", Selector: &metav1.LabelSelector{}, Groups: []stages.Group{

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
@@ -30,7 +31,7 @@ func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
 			"strategy":             func(v value) { rollout = readRollout(v, &p) },
 			"revisionHistoryLimit": func(v value) { p.HistoryLimit = v.Integer(1, 1000) },
 			"statusReportingScope": func(v value) {
-				namespaceStatus = yamldoc.OneOf(v, "ClusterScopeOnly", namespaceAccessible) == namespaceAccessible
+				namespaceStatus = yamldoc.OneOf(v, v1beta1.ClusterScopeOnly, v1beta1.NamespaceAccessible) == v1beta1.NamespaceAccessible
 			},
 		}, "resourceSelectors")
 	}, "spec")
@@ -110,7 +111,9 @@ func selectionScope(v value) snapshot.Scope {
 func readRollout(v value, p *fleet.Placement) Rollout {
 	rollout := defaultRollout()
 	v.Object(fields{
-		"type":          func(v value) { rollout.Type = yamldoc.OneOf(v, External, RollingUpdate) },
+		"type": func(v value) {
+			rollout.Type = yamldoc.OneOf(v, v1beta1.ExternalRolloutStrategyType, v1beta1.RollingUpdateRolloutStrategyType)
+		},
 		"rollingUpdate": func(v value) { rollingUpdate(v, &rollout) },
 		"applyStrategy": func(v value) { applyStrategy(v, p) },
 		"deleteStrategy": func(v value) {
@@ -120,22 +123,26 @@ func readRollout(v value, p *fleet.Placement) Rollout {
 		},
 		"reportBackStrategy": func(v value) { rollout.ReportBack = reportBack(v) },
 	})
-	if rollout.Type != External {
+	if rollout.Type != v1beta1.ExternalRolloutStrategyType {
 		return rollout
 	}
 	if settings, ok := v.Get("rollingUpdate"); ok && !settings.IsNull() {
 		settings.Fail("goes with the type RollingUpdate only; leave it out")
 	}
-	return Rollout{Type: External, ReportBack: rollout.ReportBack}
+	return Rollout{Type: v1beta1.ExternalRolloutStrategyType, ReportBack: rollout.ReportBack}
 }
 
 // reportBack reads the destination of the status of placed objects. Without the type Mirror a
 // destination has no effect, as in KubeFleet.
-func reportBack(v value) (to ReportBack) {
+func reportBack(v value) (to v1beta1.ReportBackDestination) {
 	mirrors := false
 	v.Object(fields{
-		"type":        func(v value) { mirrors = yamldoc.OneOf(v, "Disabled", "Mirror") == "Mirror" },
-		"destination": func(v value) { to = yamldoc.OneOf(v, OriginalResource, WorkAPI) },
+		"type": func(v value) {
+			mirrors = yamldoc.OneOf(v, v1beta1.ReportBackStrategyTypeDisabled, v1beta1.ReportBackStrategyTypeMirror) == v1beta1.ReportBackStrategyTypeMirror
+		},
+		"destination": func(v value) {
+			to = yamldoc.OneOf(v, v1beta1.ReportBackDestinationOriginalResource, v1beta1.ReportBackDestinationWorkAPI)
+		},
 	})
 	destination, given := v.Get("destination")
 	switch {

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
@@ -107,7 +108,7 @@ kind: ClusterStagedUpdateRun
 metadata: {name: r}
 spec: {placementName: p, stagedRolloutStrategyName: s, state: Rollback}
 `)
-	if docs.Runs[0].State != kubefleet.Rollback {
+	if docs.Runs[0].State != v1beta1.StateRollback {
 		t.Errorf("%+v", docs.Runs[0])
 	}
 	if _, err := docs.RunSpec("r"); err == nil || !strings.Contains(err.Error(), "spec.state") {

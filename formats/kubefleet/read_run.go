@@ -4,12 +4,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 )
 
 func readRun(d *document, namespaced bool) Run {
-	r := Run{Name: d.Name, State: RunState}
+	r := Run{Name: d.Name, State: v1beta1.StateRun}
 	if namespaced {
 		r.Namespace = d.Namespace
 	}
@@ -18,7 +19,9 @@ func readRun(d *document, namespaced bool) Run {
 			"placementName":             func(v value) { r.Placement = reference(v) },
 			"resourceSnapshotIndex":     func(v value) { r.Index = snapshotIndex(v) },
 			"stagedRolloutStrategyName": func(v value) { r.StrategyName = reference(v) },
-			"state":                     func(v value) { r.State = yamldoc.OneOf(v, Initialize, RunState, Stop, Rollback) },
+			"state": func(v value) {
+				r.State = yamldoc.OneOf(v, v1beta1.StateInitialize, v1beta1.StateRun, v1beta1.StateStop, v1beta1.StateRollback)
+			},
 		}, "placementName", "stagedRolloutStrategyName")
 	}, "spec")
 	return r
@@ -85,21 +88,15 @@ func overridePlacement(v value, o *Override) {
 	o.AnyScope = o.Namespace != ""
 	scope := func(v value) {
 		o.AnyScope = false
-		if yamldoc.OneOf(v, clusterScope, namespacedScope) != namespacedScope {
+		if yamldoc.OneOf(v, v1beta1.ClusterScoped, v1beta1.NamespaceScoped) != v1beta1.NamespaceScoped {
 			return
 		}
 		if o.PlacementNamespace = o.Namespace; o.Namespace == "" {
-			v.Fail("%s is for a ResourceOverride in the namespace of the placement; write %s", namespacedScope, clusterScope)
+			v.Fail("%s is for a ResourceOverride in the namespace of the placement; write %s", v1beta1.NamespaceScoped, v1beta1.ClusterScoped)
 		}
 	}
 	v.Object(fields{"name": func(v value) { o.Placement = reference(v) }, "scope": scope}, "name")
 }
-
-// The scopes of the placement in an override.
-const (
-	clusterScope    = "Cluster"
-	namespacedScope = "Namespaced"
-)
 
 func objectSelector(v value) placement.ObjectSelector {
 	var s placement.ObjectSelector

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -92,11 +93,11 @@ func TestReadTutorial(t *testing.T) {
 			Selectors:     []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
 			ApplyStrategy: defaultApply(),
 		}},
-		Rollouts:   map[string]kubefleet.Rollout{"example-placement": {Type: kubefleet.External}},
+		Rollouts:   map[string]kubefleet.Rollout{"example-placement": {Type: v1beta1.ExternalRolloutStrategyType}},
 		Strategies: []stages.Strategy{tutorialStrategy()},
 		Runs: []kubefleet.Run{
-			{Name: "example-run-2", Placement: "example-placement", Index: new(0), StrategyName: "example-strategy", State: kubefleet.RunState},
-			{Name: "example-run", Placement: "example-placement", Index: new(1), StrategyName: "example-strategy", State: kubefleet.RunState},
+			{Name: "example-run-2", Placement: "example-placement", Index: new(0), StrategyName: "example-strategy", State: v1beta1.StateRun},
+			{Name: "example-run", Placement: "example-placement", Index: new(1), StrategyName: "example-strategy", State: v1beta1.StateRun},
 		},
 		Clusters: []placement.Cluster{
 			{Name: "member1", Labels: map[string]string{"environment": "canary", "order": "2"}},

@@ -10,27 +10,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RolloutType is spec.strategy.type of a placement.
-type RolloutType string
-
-// The rollout strategies of a placement.
-const (
-	// External leaves the rollout to staged update runs.
-	External RolloutType = "External"
-	// RollingUpdate, KubeFleet's default, rolls out every change at once, to a part of the clusters
-	// at a time. See [Rollout.Strategy].
-	RollingUpdate RolloutType = "RollingUpdate"
-)
-
 // Rollout describes how the changes of a placement reach the clusters. The fields after Type are
 // for a RollingUpdate and zero otherwise, except ReportBack and NamespaceStatus.
 type Rollout struct {
-	Type RolloutType
+	// Type is ExternalRolloutStrategyType, which leaves the rollout to staged update runs, or
+	// RollingUpdateRolloutStrategyType, the default, which rolls out every change at once, to a part
+	// of the clusters at a time. See [Rollout.Strategy].
+	Type v1beta1.RolloutStrategyType
 	// MaxUnavailable is the maximum number of clusters that are updated at a time, among the
 	// clusters that already have the placement: a number of at least 1, or a percentage from 1% to
 	// 100%. 0 means the default, 25%.
@@ -41,9 +33,9 @@ type Rollout struct {
 	// UnavailablePeriod is the wait after an object has been applied whose availability is unknown.
 	// The default is one minute.
 	UnavailablePeriod time.Duration
-	// ReportBack is the destination of the status of placed objects, for every Type; empty for
-	// none.
-	ReportBack ReportBack
+	// ReportBack is the destination of the status of placed objects, for every Type; empty for none.
+	// For the object that was placed, the policy must pick one cluster: see [ReportsToOriginal].
+	ReportBack v1beta1.ReportBackDestination
 	// NamespaceStatus reports whether the status is shown in the selected namespace, too:
 	// spec.statusReportingScope is NamespaceAccessible.
 	NamespaceStatus bool
@@ -53,7 +45,7 @@ type Rollout struct {
 // parts that only a hub carries out, by the paths of their fields.
 func (r Rollout) OnlyOnHub() (errs field.ErrorList) {
 	strategy := field.NewPath("spec", "strategy")
-	if r.Type != External {
+	if r.Type != v1beta1.ExternalRolloutStrategyType {
 		errs = append(errs, field.Invalid(strategy.Child("type"), string(r.Type),
 			"only a hub rolls out each change by itself, which is the default; write External, and roll out by staged update runs"))
 	}
@@ -61,25 +53,10 @@ func (r Rollout) OnlyOnHub() (errs field.ErrorList) {
 		errs = append(errs, field.Invalid(strategy.Child("reportBackStrategy", "destination"), string(r.ReportBack), "only a hub copies the status of objects back; leave reportBackStrategy out"))
 	}
 	if r.NamespaceStatus {
-		errs = append(errs, field.Invalid(field.NewPath("spec", "statusReportingScope"), namespaceAccessible, "only a hub shows the status in a namespace; leave it out"))
+		errs = append(errs, field.Invalid(field.NewPath("spec", "statusReportingScope"), string(v1beta1.NamespaceAccessible), "only a hub shows the status in a namespace; leave it out"))
 	}
 	return errs
 }
-
-// namespaceAccessible is a value of statusReportingScope.
-const namespaceAccessible = "NamespaceAccessible"
-
-// ReportBack is the destination of spec.strategy.reportBackStrategy with the type Mirror.
-type ReportBack string
-
-// The destinations of the status of placed objects.
-const (
-	// OriginalResource is the object of the hub that was placed. The policy must pick exactly one
-	// cluster; see [ReportsToOriginal].
-	OriginalResource ReportBack = "OriginalResource"
-	// WorkAPI are KubeFleet's Work objects of a cluster.
-	WorkAPI ReportBack = "WorkAPI"
-)
 
 // ReportsToOriginal reports whether the status of an object on a cluster can be copied to the
 // placed object. The policy must be a PickFixed that names one cluster, or a PickN of one cluster,
@@ -98,7 +75,7 @@ func ReportsToOriginal(p placement.Policy) bool {
 // defaultRollout returns the rollout of a placement without spec.strategy.
 func defaultRollout() Rollout {
 	quarter := intstr.FromString("25%")
-	return Rollout{Type: RollingUpdate, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute}
+	return Rollout{Type: v1beta1.RollingUpdateRolloutStrategyType, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute}
 }
 
 // RollingStrategyName is the name of the strategy of a rolling update, and of its only stage.

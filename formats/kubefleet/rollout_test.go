@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -39,7 +40,7 @@ func TestAStatusIsReportedToItsOriginalForOneCluster(t *testing.T) {
 func TestAtATimeEqualsTheConcurrencyOfThePlan(t *testing.T) {
 	for _, share := range []string{"", "1%", "25%", "34%", "100%"} {
 		for clusters := 1; clusters <= 9; clusters++ {
-			rollout := kubefleet.Rollout{Type: kubefleet.RollingUpdate}
+			rollout := kubefleet.Rollout{Type: v1beta1.RollingUpdateRolloutStrategyType}
 			if share != "" {
 				rollout.MaxUnavailable = intstr.FromString(share)
 			}

@@ -258,7 +258,7 @@ func StrategyObject(s stages.Strategy) (Object, error) {
 
 // Object returns the document of a run.
 func (r Run) Object() Object {
-	spec := v1beta1.UpdateRunSpec{PlacementName: r.Placement, StagedUpdateStrategyName: r.StrategyName, State: v1beta1.State(r.State)}
+	spec := v1beta1.UpdateRunSpec{PlacementName: r.Placement, StagedUpdateStrategyName: r.StrategyName, State: r.State}
 	if r.Index != nil {
 		spec.ResourceSnapshotIndex = fmt.Sprint(*r.Index)
 	}

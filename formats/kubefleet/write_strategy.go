@@ -4,7 +4,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
-	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/formats/internal/rollback"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 )
@@ -14,12 +14,7 @@ import (
 func StrategySpecOf(s *stages.Strategy) *v1beta1.UpdateStrategySpec {
 	out := &v1beta1.UpdateStrategySpec{Stages: make([]v1beta1.StageConfig, len(s.Stages))}
 	out.ProgressDeadline = duration(s.ProgressDeadline.Duration)
-	if b := s.Rollback; b != nil {
-		out.Rollback = &v1beta1.RollbackConfig{NewClusters: v1beta1.RollbackOfNewClusters(b.New), Approval: approvalPolicyOf(b.Approval)}
-		for _, cause := range b.Causes {
-			out.Rollback.Causes = append(out.Rollback.Causes, v1beta1.RollbackCause(cause))
-		}
-	}
+	out.Rollback = rollback.FormOf(s.Rollback)
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		out.Stages[i] = v1beta1.StageConfig{
@@ -42,7 +37,7 @@ func stageTasks(tasks []stages.Task) []v1beta1.StageTask {
 		if t.Type == stages.ScheduledStart || t.Type == stages.CheckTask { // the API has a separate list of checks
 			continue
 		}
-		task := v1beta1.StageTask{Type: v1beta1.StageTaskType(t.Type), Approval: approvalPolicyOf(t.Approval)}
+		task := v1beta1.StageTask{Type: v1beta1.StageTaskType(t.Type), Approval: rollback.ApprovalOf(t.Approval)}
 		if t.Type == stages.TimedWait {
 			task.WaitTime = &metav1.Duration{Duration: t.Wait.Duration}
 		}
@@ -55,18 +50,6 @@ func stageTasks(tasks []stages.Task) []v1beta1.StageTask {
 func checksOfTasks(tasks []stages.Task) (out []check.Check) {
 	for i := range tasks {
 		out = append(out, tasks[i].Checks...)
-	}
-	return out
-}
-
-// approvalPolicyOf returns an approval policy, nil for nil.
-func approvalPolicyOf(p *approval.Policy) *v1beta1.ApprovalPolicy {
-	if p == nil {
-		return nil
-	}
-	out := &v1beta1.ApprovalPolicy{ForbidStarter: p.ForbidStarter, DistinctApprovers: p.DistinctApprovers, RequireBinding: p.RequireBinding, Expires: duration(p.Expires.Duration)}
-	for _, q := range p.Quorums {
-		out.Quorums = append(out.Quorums, v1beta1.ApprovalQuorum{Group: q.Group, Count: int32(q.Count)})
 	}
 	return out
 }

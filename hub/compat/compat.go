@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
 // Setting names a version of KubeFleet by its date or its number. The zero value is [Default].
@@ -61,7 +61,7 @@ func (s Setting) OrDefault() Setting {
 type Behaviour struct {
 	// State is the state of a run without spec.state. The definitions write it into runs if it is
 	// Initialize.
-	State kubefleet.State
+	State v1beta1.State
 	// SnapshotsOfChanges reports whether a change of the objects that an External placement
 	// selects makes a snapshot, as under RollingUpdate. Otherwise only a run without an index
 	// takes one.
@@ -77,7 +77,7 @@ type Behaviour struct {
 // Behaviour returns the behaviour of a hub with the setting.
 func (s Setting) Behaviour() Behaviour {
 	if s.OrDefault() == KubeFleet018 {
-		return Behaviour{State: kubefleet.Initialize, Requests: approval.NamedBySide}
+		return Behaviour{State: v1beta1.StateInitialize, Requests: approval.NamedBySide}
 	}
-	return Behaviour{State: kubefleet.RunState, SnapshotsOfChanges: true, Requests: approval.NamedByStage, TasksBySide: true}
+	return Behaviour{State: v1beta1.StateRun, SnapshotsOfChanges: true, Requests: approval.NamedByStage, TasksBySide: true}
 }

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/compat"
 )
 
@@ -23,10 +23,10 @@ func TestASettingIsReadByItsName(t *testing.T) {
 
 // A zero setting behaves as the default, which is the tutorial's.
 func TestTheBehaviourOfTheSettings(t *testing.T) {
-	tutorial := compat.Behaviour{State: kubefleet.RunState, SnapshotsOfChanges: true, Requests: approval.NamedByStage, TasksBySide: true}
+	tutorial := compat.Behaviour{State: v1beta1.StateRun, SnapshotsOfChanges: true, Requests: approval.NamedByStage, TasksBySide: true}
 	for setting, want := range map[compat.Setting]compat.Behaviour{
 		"": tutorial, compat.July2025: tutorial,
-		compat.KubeFleet018: {State: kubefleet.Initialize, Requests: approval.NamedBySide},
+		compat.KubeFleet018: {State: v1beta1.StateInitialize, Requests: approval.NamedBySide},
 	} {
 		if got := setting.Behaviour(); got != want {
 			t.Errorf("%q: %+v, want %+v", setting, got, want)

@@ -16,7 +16,6 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/stages"
@@ -108,7 +107,7 @@ func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
 	if c.Verb == stages.Decide {
 		return h.decide(ctx, run, c)
 	}
-	state, known := map[stages.Verb]kubefleet.State{stages.Start: kubefleet.RunState, stages.Stop: kubefleet.Stop}[c.Verb]
+	state, known := map[stages.Verb]v1beta1.State{stages.Start: v1beta1.StateRun, stages.Stop: v1beta1.StateStop}[c.Verb]
 	if !known {
 		return refused("run %s: a hub has no %s of a run; it has start, stop, rollback, approve, reject and delete run", run, c.Verb)
 	}
@@ -120,13 +119,13 @@ func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
 }
 
 // setState sets spec.state of a run. It refuses a state that has no effect on the run.
-func (h *Hub) setState(ctx context.Context, run string, verb stages.Verb, state kubefleet.State) (*unstructured.Unstructured, error) {
+func (h *Hub) setState(ctx context.Context, run string, verb stages.Verb, state v1beta1.State) (*unstructured.Unstructured, error) {
 	return h.change(ctx, api.RunKind, run, "editor", func(u *unstructured.Unstructured) error {
 		if err := withoutEffect(u, verb); err != nil {
 			return fmt.Errorf("run %s: %w", run, err)
 		}
 		now, set, _ := unstructured.NestedString(u.Object, "spec", "state")
-		if now == string(state) || !set && state == kubefleet.RunState {
+		if now == string(state) || !set && state == v1beta1.StateRun {
 			return fmt.Errorf("run %s: spec.state is %s already, and the hub acts when it changes: %w", run, state, backend.ErrConflict)
 		}
 		return unstructured.SetNestedField(u.Object, string(state), "spec", "state")
@@ -159,7 +158,7 @@ func (h *Hub) rollback(ctx context.Context, run string, o fleet.RollbackOptions)
 	if o.Name != "" || o.Reason != "" {
 		return "", refused("run %s: a hub names the run that rolls back itself, and records no reason: leave --name and --reason out", run)
 	}
-	u, err := h.setState(ctx, run, stages.RequestRollback, kubefleet.Rollback)
+	u, err := h.setState(ctx, run, stages.RequestRollback, v1beta1.StateRollback)
 	if err != nil {
 		return "", err
 	}

@@ -12,6 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
+	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
 // pollInterval is the interval between checks whether the server is ready. A server needs about a
@@ -128,7 +131,7 @@ func (in *installer) awaitPolicies(ctx context.Context) error {
 
 // refused returns an error unless the validating policy refuses a dry run that it must refuse.
 func (in *installer) refused(ctx context.Context) error {
-	_, err := in.dryRun(ctx, map[string]any{"name": probeName})
+	_, err := in.dryRun(ctx, probeName, "")
 	switch {
 	case apierrors.IsInvalid(err):
 		return nil
@@ -141,7 +144,7 @@ func (in *installer) refused(ctx context.Context) error {
 
 // stamped returns an error unless the mutating policy adds its annotation to a run in a dry run.
 func (in *installer) stamped(ctx context.Context) error {
-	got, err := in.dryRun(ctx, map[string]any{"generateName": probeName + "-"})
+	got, err := in.dryRun(ctx, "", probeName+"-")
 	if err != nil {
 		return err
 	}
@@ -154,14 +157,16 @@ func (in *installer) stamped(ctx context.Context) error {
 // probeName is a name of a run that the validating policy refuses.
 const probeName = "slipway-install-probe"
 
-// dryRun sends the creation of a run as a dry run and returns the answer.
-func (in *installer) dryRun(ctx context.Context, metadata map[string]any) (*unstructured.Unstructured, error) {
-	gvr := schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: "clusterstagedupdateruns"}
-	run := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": gvr.GroupVersion().String(), "kind": "ClusterStagedUpdateRun", "metadata": metadata,
-		"spec": map[string]any{"placementName": "probe", "stagedRolloutStrategyName": "probe"},
-	}}
-	return in.client.Resource(gvr).Create(ctx, run, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+// dryRun sends the creation of a run with a name, or with a generated one, as a dry run and returns the
+// answer.
+func (in *installer) dryRun(ctx context.Context, name, prefix string) (*unstructured.Unstructured, error) {
+	run, err := api.NewRun(api.ClusterScope, &v1beta1.UpdateRunSpec{PlacementName: "probe", StagedUpdateStrategyName: "probe"})
+	if err != nil {
+		return nil, err
+	}
+	run.SetName(name)
+	run.SetGenerateName(prefix)
+	return in.client.Resource(api.ClusterScope.GVR(api.RunKind)).Create(ctx, run, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
 // poll calls f until it returns nil, a request is forbidden, or the context ends. The error is the

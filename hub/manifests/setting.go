@@ -15,12 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
-	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/hub/compat"
+	"github.com/slipway-dev/slipway/hub/internal/api"
 )
-
-// apiGroup is the group of placements and runs.
-const apiGroup = "placement.kubernetes-fleet.io"
 
 // definitions is the resource of CustomResourceDefinitions.
 func definitions() schema.GroupVersionResource {
@@ -95,7 +93,7 @@ type settingChange struct {
 type runKind struct {
 	kind     string
 	resource schema.GroupVersionResource
-	state    kubefleet.State
+	state    v1beta1.State
 }
 
 // settingChange reads the definitions on the server. It returns an error if their setting would
@@ -106,7 +104,7 @@ func (in *installer) settingChange(ctx context.Context, named compat.Setting) (s
 		return change, err
 	}
 	for _, r := range []runKind{{kind: "ClusterStagedUpdateRun"}, {kind: "StagedUpdateRun"}} {
-		r.resource = schema.GroupVersionResource{Group: apiGroup, Version: "v1beta1", Resource: strings.ToLower(r.kind) + "s"}
+		r.resource = schema.GroupVersionResource{Group: v1beta1.GroupName, Version: v1beta1.Version, Resource: strings.ToLower(r.kind) + "s"}
 		crd, err := in.client.Resource(definitions()).Get(ctx, r.resource.GroupResource().String(), metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
@@ -130,7 +128,7 @@ func (in *installer) settingChange(ctx context.Context, named compat.Setting) (s
 
 // stateDefault returns the state that a definition gives to runs without spec.state; "" if it does
 // not serve the version.
-func stateDefault(crd *unstructured.Unstructured, version string) kubefleet.State {
+func stateDefault(crd *unstructured.Unstructured, version string) v1beta1.State {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, v := range versions {
 		v, _ := v.(map[string]any)
@@ -139,9 +137,9 @@ func stateDefault(crd *unstructured.Unstructured, version string) kubefleet.Stat
 		}
 		state, _, _ := unstructured.NestedString(v, "schema", "openAPIV3Schema", "properties", "spec", "properties", "state", "default")
 		if state == "" {
-			return kubefleet.RunState
+			return v1beta1.StateRun
 		}
-		return kubefleet.State(state)
+		return v1beta1.State(state)
 	}
 	return ""
 }
@@ -198,45 +196,32 @@ func (in *installer) writeStates(ctx context.Context, r runKind, note func(strin
 // needsState reports whether a run must get its current default state as a stored value. A server
 // shows a default like a stored value, so a run with that value is always written. A refused run
 // has ended, and a run that was stopped or only planned must not be told to run.
-func needsState(run *unstructured.Unstructured, state kubefleet.State) bool {
-	now, _, _ := unstructured.NestedString(run.Object, "spec", "state")
+func needsState(run *unstructured.Unstructured, state v1beta1.State) bool {
+	now := api.StateOf(run, "")
 	if run.GetDeletionTimestamp() != nil {
 		return false
 	}
-	if state == kubefleet.Initialize {
-		return now == string(state)
+	if state == v1beta1.StateInitialize {
+		return now == state
 	}
 	if now != "" {
 		return false
 	}
-	initialized, _ := conditionOf(run, "Initialized")
-	progressing, reason := conditionOf(run, "Progressing")
+	initialized, progressing := api.ConditionOf(run, api.ConditionInitialized), api.ConditionOf(run, api.ConditionProgressing)
 	switch {
-	case initialized == "False", initialized == "True" && progressing == "":
+	case initialized.Status == "False", initialized.Status == "True" && progressing.Status == "":
 		return false
 	default:
-		return reason != "UpdateRunStopped" && reason != "UpdateRunStopping"
+		return progressing.Reason != api.ReasonRunStopped && progressing.Reason != api.ReasonRunStopping
 	}
-}
-
-// conditionOf returns the status and the reason of a condition.
-func conditionOf(obj *unstructured.Unstructured, kind string) (status, reason string) {
-	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, _ := c.(map[string]any); c["type"] == kind {
-			status, _ = c["status"].(string)
-			reason, _ = c["reason"].(string)
-		}
-	}
-	return status, reason
 }
 
 // noteObjects sends notes about the effect of the new setting on placements and requests.
 func (in *installer) noteObjects(ctx context.Context, change settingChange, note func(string)) error {
 	var external, open []string
-	for _, plural := range []string{"clusterresourceplacements", "resourceplacements"} {
-		err := in.each(ctx, schema.GroupVersionResource{Group: apiGroup, Version: "v1beta1", Resource: plural}, func(u *unstructured.Unstructured) error {
-			if kind, _, _ := unstructured.NestedString(u.Object, "spec", "strategy", "type"); kind == string(kubefleet.External) {
+	for _, scope := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
+		err := in.each(ctx, scope.GVR(api.PlacementKind), func(u *unstructured.Unstructured) error {
+			if api.RolloutOf(u) == v1beta1.ExternalRolloutStrategyType {
 				external = append(external, strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"))
 			}
 			return nil
@@ -245,9 +230,9 @@ func (in *installer) noteObjects(ctx context.Context, change settingChange, note
 			return err
 		}
 	}
-	for _, plural := range []string{"clusterapprovalrequests", "approvalrequests"} {
-		err := in.each(ctx, schema.GroupVersionResource{Group: apiGroup, Version: "v1beta1", Resource: plural}, func(u *unstructured.Unstructured) error {
-			if accepted, _ := conditionOf(u, "ApprovalAccepted"); accepted != "True" {
+	for _, scope := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
+		err := in.each(ctx, scope.GVR(api.ApprovalKind), func(u *unstructured.Unstructured) error {
+			if api.ConditionOf(u, api.ConditionAccepted).Status != "True" {
 				open = append(open, strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"))
 			}
 			return nil

@@ -220,7 +220,7 @@ func (p *planner) noteStrategy(obj *unstructured.Unstructured, w *wanted) {
 	if w.placement.ApplyStrategy.WhenToTakeOver == apply.Never {
 		p.note("%s: whenToTakeOver is Never, so that nothing that is there will be taken over: set Always or IfNoDiff first", nameOf(obj))
 	}
-	if w.rollout.Type == kubefleet.External {
+	if w.rollout.Type == v1beta1.ExternalRolloutStrategyType {
 		p.note("%s: its strategy is External: create a run once the hub serves, before that it does not know what the members have", nameOf(obj))
 	}
 }
@@ -277,7 +277,7 @@ func (p *planner) checkCluster(obj *unstructured.Unstructured, w *wanted, c *Pla
 		}
 	}
 	for _, d := range c.Differences {
-		if w.rollout.Type == kubefleet.External || p.accept || d.Change == Leave {
+		if w.rollout.Type == v1beta1.ExternalRolloutStrategyType || p.accept || d.Change == Leave {
 			p.note("%s differs: %s", at, d)
 			continue
 		}

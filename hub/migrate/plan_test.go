@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
@@ -59,7 +60,7 @@ status: {conditions: [{type: Applied, status: "True", observedGeneration: 1}]}
 kind: Work
 metadata: {namespace: fleet-member-m1, name: web-work, labels: {kubernetes-fleet.io/parent-CRP: web}}
 `)}
-	w := &wanted{rollout: kubefleet.Rollout{Type: kubefleet.RollingUpdate}, objects: []*unstructured.Unstructured{
+	w := &wanted{rollout: kubefleet.Rollout{Type: v1beta1.RollingUpdateRolloutStrategyType}, objects: []*unstructured.Unstructured{
 		read(t, `{apiVersion: v1, kind: ConfigMap, metadata: {namespace: shop, name: a}, data: {k: "1"}}`),
 		read(t, `{apiVersion: v1, kind: Secret, metadata: {namespace: shop, name: s}, data: {password: aHVudGVyMg==}}`),
 	}}
@@ -91,7 +92,7 @@ func TestPlansOfOnePlacement(t *testing.T) {
 		},
 		"a change of an External placement": {
 			func(_ *survey, w *wanted) {
-				w.rollout.Type = kubefleet.External
+				w.rollout.Type = v1beta1.ExternalRolloutStrategyType
 				w.objects[0].Object["data"] = map[string]any{"k": "2"}
 			}, false, "", "Update ConfigMap shop/a /data/k",
 		},

@@ -126,10 +126,10 @@ var areas = []area{
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(with(tried, kube...), "fleet/trigger")},
 	{path: "formats/...", uses: with(engine, "api/...", "formats/...", "versioned"), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", uses: []string{"hub/compat"}, program: true},
-	{path: "hub/manifests", uses: []string{"approval", "backend", "placement", "snapshot", "formats/kubefleet", "hub/compat"}, testUses: with(tried, "api/...", "backend/kube/..."), cluster: true},
+	{path: "hub/manifests", uses: []string{"api/...", "approval", "backend", "placement", "snapshot", "formats/kubefleet", "hub/compat", "hub/internal/api"}, testUses: with(tried, "backend/kube/..."), cluster: true},
 	// The areas of the hub, from the lowest up: the names of the API, the translation of facts to
 	// statuses, the client, and a reconciler for each kind.
-	{path: "hub/compat", uses: []string{"approval", "formats/kubefleet"}, bars: withoutIO},
+	{path: "hub/compat", uses: []string{"api/...", "approval"}, bars: withoutIO},
 	{path: "hub/internal/api", uses: with(engine, "api/...", "formats/kubefleet")},
 	{path: "hub/internal/status", uses: with(engine, "api/...", "formats/kubefleet", "hub/compat", "hub/internal/api"), testUses: tried, bars: with(withoutIO, "context", "sync", "sync/atomic")},
 	{path: "hub/internal/metrics", uses: []string{"stages"}},
@@ -144,7 +144,7 @@ var areas = []area{
 	{path: "hub/internal/placements", uses: with(with(engine, "api/...", "backend/kube/source", "formats/kubefleet", "internal/backoff"), "hub/compat", "hub/internal/api", "hub/internal/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides"), testUses: []string{"internal/reconcile"}},
 	{path: "hub/internal/reportback", uses: with(engine, "backend/kube/source", "formats/kubefleet", "hub/internal/api", "hub/internal/objects", "hub/internal/queues", "hub/internal/placements")},
 	{path: "hub/internal/evictions", uses: with(engine, "api/...", "formats/kubefleet", "hub/internal/api", "hub/internal/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/placements")},
-	{path: "hub/internal/runs", uses: with(with(engine, "formats/kubefleet", "hub/manifests"), "hub/compat", "hub/internal/api", "hub/internal/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides", "hub/internal/placements", "hub/internal/requests", "hub/internal/policies", "hub/internal/seals", "hub/internal/metrics")},
+	{path: "hub/internal/runs", uses: with(with(engine, "api/...", "formats/kubefleet", "hub/manifests"), "hub/compat", "hub/internal/api", "hub/internal/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides", "hub/internal/placements", "hub/internal/requests", "hub/internal/policies", "hub/internal/seals", "hub/internal/metrics")},
 	{path: "hub/migrate", uses: with(with(engine, "backend/kube/inventory", "backend/kube/member", "backend/kube/source"), "api/...", "formats/kubefleet", "hub/internal/api", "hub/manifests", "internal/kubehttp"), testUses: with(tried, "hub", "hub/compat"), cluster: true},
 	{path: "hub/hubapi", uses: with(with(engine, kube...), "fleet/httpapi", "api/...", "formats/kubefleet", "hub/compat", "hub/internal/api", "hub/internal/status", "internal/kubehttp"), testUses: with(tried, "hub", "hub/manifests", "internal/parallel"), cluster: true},
 	{path: "hub", uses: with(with(engine, kube...), "api/...", "formats/kubefleet", "formats/oam", "formats/oam/delivery", "internal/kubehttp", "internal/backoff", "internal/reconcile", "internal/serving", "hub/..."), testUses: with(tried, "formats/...", "backend/metrics/prometheus", "internal/promenv"), cluster: true},

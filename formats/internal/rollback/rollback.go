@@ -12,41 +12,37 @@
 package rollback
 
 import (
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Form is the written form of a rollback.
-type Form struct {
-	Causes      []stages.RollbackCause `json:"causes,omitempty"`
-	NewClusters stages.NewClusters     `json:"newClusters,omitempty"`
-	Approval    *Approval              `json:"approval,omitempty"`
-}
-
-// Approval is the written form of the approval before the first cluster is rolled back.
-type Approval struct {
-	Quorums           []approval.Quorum `json:"quorums,omitempty"`
-	ForbidStarter     bool              `json:"forbidStarter,omitempty"`
-	DistinctApprovers bool              `json:"distinctApprovers,omitempty"`
-	// Expires is a duration such as 24h0m0s.
-	Expires        string `json:"expires,omitempty"`
-	RequireBinding bool   `json:"requireBinding,omitempty"`
-}
-
-// FormOf returns the form of a rollback, nil for nil.
-func FormOf(b *stages.RollbackPolicy) *Form {
+// FormOf returns the written form of a rollback, nil for nil.
+func FormOf(b *stages.RollbackPolicy) *v1beta1.RollbackConfig {
 	if b == nil {
 		return nil
 	}
-	f := &Form{Causes: b.Causes, NewClusters: b.New}
-	if p := b.Approval; p != nil {
-		f.Approval = &Approval{Quorums: p.Quorums, ForbidStarter: p.ForbidStarter, DistinctApprovers: p.DistinctApprovers, RequireBinding: p.RequireBinding}
-		if p.Expires.Duration != 0 {
-			f.Approval.Expires = p.Expires.Duration.String()
-		}
+	f := &v1beta1.RollbackConfig{NewClusters: v1beta1.RollbackOfNewClusters(b.New), Approval: ApprovalOf(b.Approval)}
+	for _, cause := range b.Causes {
+		f.Causes = append(f.Causes, v1beta1.RollbackCause(cause))
 	}
 	return f
+}
+
+// ApprovalOf returns the written form of an approval policy, nil for nil.
+func ApprovalOf(p *approval.Policy) *v1beta1.ApprovalPolicy {
+	if p == nil {
+		return nil
+	}
+	out := &v1beta1.ApprovalPolicy{ForbidStarter: p.ForbidStarter, DistinctApprovers: p.DistinctApprovers, RequireBinding: p.RequireBinding}
+	if p.Expires.Duration != 0 {
+		out.Expires = &p.Expires
+	}
+	for _, q := range p.Quorums {
+		out.Quorums = append(out.Quorums, v1beta1.ApprovalQuorum{Group: q.Group, Count: int32(q.Count)})
+	}
+	return out
 }
 
 type (

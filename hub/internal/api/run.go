@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
 // AnnotationRunUID ties the object of a run to the one engine run that was created for it. It holds
@@ -57,11 +56,11 @@ func PlacementOf(run *unstructured.Unstructured) string {
 }
 
 // StateOf returns the state that the spec of a run asks for, or absent if it names none.
-func StateOf(obj *unstructured.Unstructured, absent kubefleet.State) kubefleet.State {
-	return cmp.Or(kubefleet.State(Spec[v1beta1.UpdateRunSpec](obj).State), absent)
+func StateOf(obj *unstructured.Unstructured, absent v1beta1.State) v1beta1.State {
+	return cmp.Or(Spec[v1beta1.UpdateRunSpec](obj).State, absent)
 }
 
 // RolloutOf returns the rollout type of a placement, by default RollingUpdate.
-func RolloutOf(placement *unstructured.Unstructured) kubefleet.RolloutType {
-	return cmp.Or(kubefleet.RolloutType(Spec[v1beta1.PlacementSpec](placement).Strategy.Type), kubefleet.RollingUpdate)
+func RolloutOf(placement *unstructured.Unstructured) v1beta1.RolloutStrategyType {
+	return cmp.Or(Spec[v1beta1.PlacementSpec](placement).Strategy.Type, v1beta1.RollingUpdateRolloutStrategyType)
 }

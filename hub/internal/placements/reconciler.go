@@ -177,8 +177,8 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 	p.Owner = string(obj.GetUID())
 	// as in KubeFleet
 	p.AllowEmpty, p.Exclusive, p.DeletePolicy = true, true, cmp.Or(p.DeletePolicy, placement.DeleteAll)
-	p.ReportStatus = rollout.ReportBack == kubefleet.OriginalResource && kubefleet.ReportsToOriginal(p.Policy)
-	if rollout.Type == kubefleet.RollingUpdate {
+	p.ReportStatus = rollout.ReportBack == v1beta1.ReportBackDestinationOriginalResource && kubefleet.ReportsToOriginal(p.Policy)
+	if rollout.Type == v1beta1.RollingUpdateRolloutStrategyType {
 		p.Admission = stages.SupersedeActive
 	}
 	p.Overrides, err = r.Overrides.Of(p, api.KeyOf(obj))
@@ -244,7 +244,7 @@ func (r *Reconciler) checkOverrides(ctx context.Context, k api.Key, p fleet.Plac
 // the original objects, and its policy allows that.
 func (r *Reconciler) ReportsBack(obj *unstructured.Unstructured) bool {
 	read, err := r.documents.Of(obj, readPlacement)
-	return err == nil && read.rollout.ReportBack == kubefleet.OriginalResource && kubefleet.ReportsToOriginal(read.placement.Policy)
+	return err == nil && read.rollout.ReportBack == v1beta1.ReportBackDestinationOriginalResource && kubefleet.ReportsToOriginal(read.placement.Policy)
 }
 
 // Measures reports whether the decisions of a placement depend on the measured properties or the
@@ -260,7 +260,7 @@ func (r *Reconciler) warnUnreported(obj *unstructured.Unstructured) {
 	read, err := r.documents.Of(obj, readPlacement)
 	switch {
 	case err != nil || read.rollout.ReportBack == "" || r.ReportsBack(obj):
-	case read.rollout.ReportBack == kubefleet.WorkAPI:
+	case read.rollout.ReportBack == v1beta1.ReportBackDestinationWorkAPI:
 		r.Recorder.Warning(obj, api.EventNotReportedBack,
 			"reportBackStrategy.destination WorkAPI reports nothing: this hub has no Work objects; OriginalResource writes to the objects that are placed")
 	default:
@@ -283,7 +283,7 @@ func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Uns
 	if err != nil {
 		return 0, errors.Join(problem, err)
 	}
-	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(view.Snapshots()) > 0 {
+	if problem == nil && rollout.Type == v1beta1.RollingUpdateRolloutStrategyType && len(view.Snapshots()) > 0 {
 		var created bool
 		if created, problem = r.startRollingUpdate(ctx, k, obj, p, rollout, view, decision.Selection); created {
 			if view, err = r.Engine.Placement(p.Name).View(ctx); err != nil {
@@ -338,7 +338,7 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.U
 	var taken snapshot.Snapshot
 	var items []snapshot.Item
 	var err error
-	if rollout.Type == kubefleet.External && !r.Setting.Behaviour().SnapshotsOfChanges {
+	if rollout.Type == v1beta1.ExternalRolloutStrategyType && !r.Setting.Behaviour().SnapshotsOfChanges {
 		taken, items, err = r.Engine.Placement(p.Name).PreviewCapture(ctx)
 	} else {
 		taken, items, err = takeSnapshot(ctx, r.Engine.Placement(p.Name))

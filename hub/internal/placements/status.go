@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -33,7 +34,7 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 	p, d := now.placement, now.decision
 	facts := &status.PlacementFacts{
 		Namespace: k.Namespace, Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time,
-		Placement: &p, External: now.rollout.Type == kubefleet.External, Unselected: now.problem,
+		Placement: &p, External: now.rollout.Type == v1beta1.ExternalRolloutStrategyType, Unselected: now.problem,
 		Scheduled: d.Digest != "", Decision: d, Latest: -1, Listed: r.Listed,
 	}
 	if omitted, ok := r.omitted.Load(k); ok {

@@ -7,10 +7,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
@@ -46,17 +46,17 @@ func commandID(obj *unstructured.Unstructured, p *stages.Plan) string {
 }
 
 // commandFor returns the command that brings a run to its spec's state, or "".
-func commandFor(state kubefleet.State, run *step.Run) stages.Verb {
+func commandFor(state v1beta1.State, run *step.Run) stages.Verb {
 	if run.IsEnded() && run.State != stages.Stopped {
 		return ""
 	}
 	halting := run.State == stages.Stopping || run.State == stages.Stopped
 	switch {
-	case state == kubefleet.Stop && run.State == stages.NotStarted:
+	case state == v1beta1.StateStop && run.State == stages.NotStarted:
 		return "" // it is held, or begins at any moment and is stopped then
-	case state == kubefleet.Stop && !halting:
+	case state == v1beta1.StateStop && !halting:
 		return stages.Stop
-	case state == kubefleet.RunState && (run.Hold || run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped):
+	case state == v1beta1.StateRun && (run.Hold || run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped):
 		return stages.Start
 	}
 	return ""

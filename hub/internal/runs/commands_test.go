@@ -3,7 +3,7 @@ package runs
 import (
 	"testing"
 
-	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -22,7 +22,7 @@ func TestStopWaitsForTheStart(t *testing.T) {
 		{step.Run{State: stages.Stopped}, ""},
 		{step.Run{State: stages.Completed}, ""},
 	} {
-		if got := commandFor(kubefleet.Stop, &c.run); got != c.want {
+		if got := commandFor(v1beta1.StateStop, &c.run); got != c.want {
 			t.Errorf("of a run that is %s (held: %t) %q is asked, want %q", c.run.State, c.run.Hold, got, c.want)
 		}
 	}

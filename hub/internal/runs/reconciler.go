@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
@@ -295,7 +296,7 @@ func (r *Reconciler) declaredSpec(ctx context.Context, k api.Key, run kubefleet.
 }
 
 // stateOf returns the state that the spec of a run asks for.
-func (r *Reconciler) stateOf(obj *unstructured.Unstructured) kubefleet.State {
+func (r *Reconciler) stateOf(obj *unstructured.Unstructured) v1beta1.State {
 	return api.StateOf(obj, r.Setting.Behaviour().State)
 }
 
@@ -338,7 +339,7 @@ func (r *Reconciler) findSnapshot(ctx context.Context, spec *fleet.RunSpec) erro
 // begun for it.
 func notBegun(run kubefleet.Run, obj *unstructured.Unstructured) error {
 	switch {
-	case run.State == kubefleet.Rollback:
+	case run.State == v1beta1.StateRollback:
 		return errors.New("spec.state Rollback rolls back a run that exists: begin the run with another state")
 	case obj.GetLabels()[api.LabelRollbackOf] != "":
 		return errors.New("the label " + api.LabelRollbackOf + " is for runs that the hub makes: leave it out, or set spec.state to Rollback in the run to roll back")
@@ -366,7 +367,7 @@ func placementProblem(in api.Scope, run kubefleet.Run, placement *unstructured.U
 	if placement == nil {
 		return fmt.Errorf("parent placement not found: there is no %s %s", in.Kind(api.PlacementKind), run.Placement)
 	}
-	if rollout := api.RolloutOf(placement); rollout != kubefleet.External {
+	if rollout := api.RolloutOf(placement); rollout != v1beta1.ExternalRolloutStrategyType {
 		return fmt.Errorf("parent placement does not have an external rollout strategy, current strategy: %s", rollout)
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/manifests"
@@ -36,15 +37,15 @@ func TestAuthorOfARollback(t *testing.T) {
 func TestObjectsThatStartNoRun(t *testing.T) {
 	for what, c := range map[string]struct {
 		change func(*unstructured.Unstructured)
-		state  kubefleet.State
+		state  v1beta1.State
 		shows  bool
 		want   string
 	}{
 		"a run":           {},
-		"a run that runs": {state: kubefleet.RunState},
+		"a run that runs": {state: v1beta1.StateRun},
 		"the seal":        {change: func(u *unstructured.Unstructured) { u.SetAnnotations(map[string]string{api.AnnotationSeal: "x"}) }, shows: true},
 		"the label":       {change: func(u *unstructured.Unstructured) { u.SetLabels(map[string]string{api.LabelRollbackOf: "r"}) }, want: "slipway.dev/rollback-of is for runs that the hub makes"},
-		"the state":       {state: kubefleet.Rollback, want: "begin the run with another state"},
+		"the state":       {state: v1beta1.StateRollback, want: "begin the run with another state"},
 	} {
 		obj := objectAt(api.Key{Name: "r"})
 		if c.change != nil {

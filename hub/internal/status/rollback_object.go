@@ -4,7 +4,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -29,7 +28,7 @@ type RollbackObjectFacts struct {
 // by it, and can stop it.
 func RollbackObject(f *RollbackObjectFacts) (*unstructured.Unstructured, error) {
 	u, err := api.NewRun(api.Scope(f.Namespace != ""), &v1beta1.UpdateRunSpec{
-		PlacementName: f.Placement, StagedUpdateStrategyName: f.Strategy, State: v1beta1.State(stateShown(f.Run)),
+		PlacementName: f.Placement, StagedUpdateStrategyName: f.Strategy, State: stateShown(f.Run),
 		ResourceSnapshotIndex: indexText(brought(f.Plan, f.Snapshots)),
 	})
 	if err != nil {
@@ -44,9 +43,9 @@ func RollbackObject(f *RollbackObjectFacts) (*unstructured.Unstructured, error) 
 }
 
 // stateShown returns the spec.state for the object of an existing run.
-func stateShown(run *step.Run) kubefleet.State {
+func stateShown(run *step.Run) v1beta1.State {
 	if run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped {
-		return kubefleet.Stop
+		return v1beta1.StateStop
 	}
-	return kubefleet.RunState
+	return v1beta1.StateRun
 }

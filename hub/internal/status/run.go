@@ -43,7 +43,7 @@ type RunFacts struct {
 	// Made is when the object was created; zero if unknown.
 	Made time.Time
 	// State is the object's spec.state.
-	State kubefleet.State
+	State v1beta1.State
 
 	Run  *step.Run
 	Plan *stages.Plan
@@ -305,9 +305,9 @@ func (b *RollbackFacts) isUnderway(run *step.Run) bool {
 // spec with state Rollback, and again if the run ended before it processed the request. If the
 // status does not show the rollback run yet, the hub writes that first, because it may have died
 // between the request and that write.
-func (b *RollbackFacts) Asks(state kubefleet.State, generation int64, s *fleet.Status) bool {
+func (b *RollbackFacts) Asks(state v1beta1.State, generation int64, s *fleet.Status) bool {
 	switch {
-	case state != kubefleet.Rollback || b.isUnderway(&s.Run):
+	case state != v1beta1.StateRollback || b.isUnderway(&s.Run):
 		return false
 	case b.Told.Is("Unknown", generation):
 		return s.Run.Final(s.Plan) && b.Engine.By == ""
@@ -322,7 +322,7 @@ func (b *RollbackFacts) Asks(state kubefleet.State, generation int64, s *fleet.S
 // rollback and no request for one.
 func (p *runBuilder) rollbackConditions() []metav1.Condition {
 	b := &p.Rollback
-	switch asked := p.State == kubefleet.Rollback; {
+	switch asked := p.State == v1beta1.StateRollback; {
 	case b.Refusal != "":
 		return p.rollback("False", api.ReasonRollbackRefused, "The update run is not rolled back: "+b.Refusal)
 	case asked && b.refusedBefore(p.Generation) && !b.isUnderway(p.Run):

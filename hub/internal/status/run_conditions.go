@@ -9,8 +9,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
@@ -34,7 +34,7 @@ func (p *runBuilder) runConditions() []metav1.Condition {
 	}
 	switch r := p.Run; r.State {
 	case stages.NotStarted:
-		if p.State == kubefleet.Stop {
+		if p.State == v1beta1.StateStop {
 			out = append(out, p.isFalse(api.ConditionProgressing, api.ReasonRunStopped, "The update run has been stopped", r.Created))
 		}
 	case stages.Pending:

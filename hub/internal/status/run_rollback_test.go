@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -41,7 +42,7 @@ func TestStatusOfARequestedRollback(t *testing.T) {
 	earlier := before
 	earlier.ObservedGeneration = 0
 	for what, c := range map[string]struct {
-		state kubefleet.State
+		state v1beta1.State
 		facts RollbackFacts
 		// namespace is the namespace of the object.
 		namespace string
@@ -58,10 +59,10 @@ func TestStatusOfARequestedRollback(t *testing.T) {
 		},
 		"not shown":      {facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Hidden: ", which is hidden"}, want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name + ", which is hidden", run: name},
 		"by none":        {facts: RollbackFacts{Engine: fleet.Rollback{Refused: "it is too late"}}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: it is too late"},
-		"refused now":    {state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Refusal: "once is enough"}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: once is enough", run: name},
-		"refused before": {state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Told: before}, want: "RollbackStarted=False UpdateRunRollbackRefused: as it was", run: name},
+		"refused now":    {state: v1beta1.StateRollback, facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Refusal: "once is enough"}, want: "RollbackStarted=False UpdateRunRollbackRefused: The update run is not rolled back: once is enough", run: name},
+		"refused before": {state: v1beta1.StateRollback, facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Told: before}, want: "RollbackStarted=False UpdateRunRollbackRefused: as it was", run: name},
 		"refused in another generation": {
-			state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Told: earlier},
+			state: v1beta1.StateRollback, facts: RollbackFacts{Engine: fleet.Rollback{By: name}, Told: earlier},
 			want: "RollbackStarted=True UpdateRunRollbackStarted: The update run is rolled back by updateRun " + name, run: name,
 		},
 	} {
@@ -98,22 +99,22 @@ func TestRollbackConditionKeepsItsTime(t *testing.T) {
 // reconciled, and again if the run ended before it processed the request.
 func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 	for what, c := range map[string]struct {
-		state kubefleet.State
+		state v1beta1.State
 		facts RollbackFacts
 		undo  bool
 		want  bool
 	}{
-		"another state":                {state: kubefleet.RunState},
-		"never asked":                  {state: kubefleet.Rollback, want: true},
-		"taken back already":           {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "True", ObservedGeneration: 1}, Engine: fleet.Rollback{By: "b"}}},
-		"refused":                      {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "False", ObservedGeneration: 1}}},
-		"refused before":               {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "False"}}, want: true},
-		"taken back before":            {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "True"}, ToldRun: "b", Engine: fleet.Rollback{By: "b"}}, want: true},
-		"taken back, and not told":     {state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: "b"}}},
-		"taken back again, not told":   {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "True"}, ToldRun: "a", Engine: fleet.Rollback{By: "b"}}},
-		"being planned":                {state: kubefleet.Rollback, facts: RollbackFacts{Engine: fleet.Rollback{By: "b", Pending: true}}},
-		"about to be planned":          {state: kubefleet.Rollback, undo: true},
-		"the run ended before it came": {state: kubefleet.Rollback, facts: RollbackFacts{Told: api.Condition{Status: "Unknown", ObservedGeneration: 1}}, want: true},
+		"another state":                {state: v1beta1.StateRun},
+		"never asked":                  {state: v1beta1.StateRollback, want: true},
+		"taken back already":           {state: v1beta1.StateRollback, facts: RollbackFacts{Told: api.Condition{Status: "True", ObservedGeneration: 1}, Engine: fleet.Rollback{By: "b"}}},
+		"refused":                      {state: v1beta1.StateRollback, facts: RollbackFacts{Told: api.Condition{Status: "False", ObservedGeneration: 1}}},
+		"refused before":               {state: v1beta1.StateRollback, facts: RollbackFacts{Told: api.Condition{Status: "False"}}, want: true},
+		"taken back before":            {state: v1beta1.StateRollback, facts: RollbackFacts{Told: api.Condition{Status: "True"}, ToldRun: "b", Engine: fleet.Rollback{By: "b"}}, want: true},
+		"taken back, and not told":     {state: v1beta1.StateRollback, facts: RollbackFacts{Engine: fleet.Rollback{By: "b"}}},
+		"taken back again, not told":   {state: v1beta1.StateRollback, facts: RollbackFacts{Told: api.Condition{Status: "True"}, ToldRun: "a", Engine: fleet.Rollback{By: "b"}}},
+		"being planned":                {state: v1beta1.StateRollback, facts: RollbackFacts{Engine: fleet.Rollback{By: "b", Pending: true}}},
+		"about to be planned":          {state: v1beta1.StateRollback, undo: true},
+		"the run ended before it came": {state: v1beta1.StateRollback, facts: RollbackFacts{Told: api.Condition{Status: "Unknown", ObservedGeneration: 1}}, want: true},
 	} {
 		r := rolledBackRig(t)
 		if !c.undo {
@@ -125,7 +126,7 @@ func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 	}
 	r := tutorialRig(t) // under way, with a request
 	f := RollbackFacts{Told: api.Condition{Status: "Unknown", ObservedGeneration: 1}}
-	if f.Asks(kubefleet.Rollback, 1, &fleet.Status{Run: r.run, Plan: r.plan}) {
+	if f.Asks(v1beta1.StateRollback, 1, &fleet.Status{Run: r.run, Plan: r.plan}) {
 		t.Error("a run that is under way is asked again")
 	}
 }
@@ -204,7 +205,7 @@ func TestTheObjectOfARollback(t *testing.T) {
 	if diff := cmp.Diff(want, object().Object); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if run, err := kubefleet.RunOf(object()); err != nil || run.State != kubefleet.RunState {
+	if run, err := kubefleet.RunOf(object()); err != nil || run.State != v1beta1.StateRun {
 		t.Errorf("it reads as %+v: %v", run, err)
 	}
 	r.command("21:33:00", stages.Command{Verb: stages.Stop})
@@ -225,7 +226,7 @@ func TestTheObjectOfARollback(t *testing.T) {
 // A refusal is reported once. After that the status does not change and no write is necessary.
 func TestRefusalOfARollbackIsReportedOnce(t *testing.T) {
 	r := rolledBackRig(t)
-	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
+	r.facts.State, r.facts.Now = v1beta1.StateRollback, r.now
 	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{By: "b"}, Refusal: errors.New("no").Error()}
 	if r.facts.RollbackIsTold() {
 		t.Error("it was not told yet")
@@ -242,7 +243,7 @@ func TestRefusalOfARollbackIsReportedOnce(t *testing.T) {
 // run about a later refusal of the engine.
 func TestARequestedRollbackIsReadAgain(t *testing.T) {
 	r := rolledBackRig(t)
-	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
+	r.facts.State, r.facts.Now = v1beta1.StateRollback, r.now
 	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{Pending: true}, Told: api.Condition{
 		Status: "Unknown", Reason: api.ReasonRollbackRequested, Message: "The update run is about to be rolled back", ObservedGeneration: 1, Since: time.Now(),
 	}}

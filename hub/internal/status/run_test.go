@@ -10,9 +10,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/internal/runstate"
@@ -218,7 +218,7 @@ func TestARunOnHoldIsOnlyInitialized(t *testing.T) {
 	if index, ok := r.status()["policySnapshotIndexUsed"]; ok {
 		t.Errorf("policy index %v", index)
 	}
-	r.facts.State = kubefleet.Stop
+	r.facts.State = v1beta1.StateStop
 	wantTold(t, "with state Stop", r.status()["conditions"], initialized,
 		"Progressing=False UpdateRunStopped: The update run has been stopped")
 }

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -58,7 +59,7 @@ func ReadStrategy(path string, spec *fleet.RunSpec) error {
 	if run != nil && spec.Index == nil {
 		spec.Index = run.Index
 	}
-	if run != nil && run.State != kubefleet.RunState {
+	if run != nil && run.State != v1beta1.StateRun {
 		spec.Hold = true
 	}
 	return nil
@@ -72,7 +73,7 @@ func StrategyIn(docs kubefleet.Documents) (stages.Strategy, *kubefleet.Run, erro
 	case 0:
 	case 1:
 		run = &docs.Runs[0]
-		if run.State == kubefleet.Rollback {
+		if run.State == v1beta1.StateRollback {
 			return stages.Strategy{}, nil, fmt.Errorf("run %s has the state Rollback: only a hub is told so; use the verb rollback", run.Name)
 		}
 	default:

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -400,7 +401,7 @@ func strategyOf(s stages.Strategy) any {
 // run plans a run: it is created, or it exists with the same spec and may be started or stopped.
 func (p *planner) run(r kubefleet.Run) {
 	kind, name := kindOf("StagedUpdateRun", r.Namespace), r.EngineName()
-	if r.State == kubefleet.Rollback {
+	if r.State == v1beta1.StateRollback {
 		p.refuse(kind, r.Namespace, r.Name, "spec.state", "only a hub is told so; slipway rollback rolls a run back")
 		return
 	}
@@ -421,13 +422,13 @@ func (p *planner) run(r kubefleet.Run) {
 	}
 	c := Change{Kind: "run", Name: name, Place: p.docs.PlaceOf(kind, r.Namespace, r.Name), Action: Unchanged}
 	switch state := have.Run.State; {
-	case r.State == kubefleet.RunState && state == stages.Stopped: // a run that waited for another one is also on hold then
+	case r.State == v1beta1.StateRun && state == stages.Stopped: // a run that waited for another one is also on hold then
 		c.Note = "it is Stopped, and slipway start continues it"
-	case r.State == kubefleet.RunState && have.Run.Hold && (state == stages.NotStarted || state == stages.Pending):
+	case r.State == v1beta1.StateRun && have.Run.Hold && (state == stages.NotStarted || state == stages.Pending):
 		c.Action, c.Command = Started, stages.Start
-	case r.State == kubefleet.Stop && state == stages.NotStarted && !have.Run.Hold:
+	case r.State == v1beta1.StateStop && state == stages.NotStarted && !have.Run.Hold:
 		c.Note = "it has not started, and can be stopped when it is Running or Pending"
-	case r.State == kubefleet.Stop && (state == stages.Running || state == stages.Pending):
+	case r.State == v1beta1.StateStop && (state == stages.Running || state == stages.Pending):
 		c.Action, c.Command = Stopped, stages.Stop
 	}
 	p.changes = append(p.changes, c)
