@@ -2,11 +2,13 @@ package manifests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -42,6 +44,8 @@ type Options struct {
 	// edit, and so both part of admin: people with edit in a namespace may then roll out from it.
 	// Without Aggregate you must bind the roles, and Install ends an earlier aggregation.
 	Aggregate bool
+	// DryRun asks the API server what Install would do, and changes nothing.
+	DryRun bool
 	// Timeout is the limit for the duration of Install; 0 is one minute.
 	Timeout time.Duration
 	// Done is called after each object, never concurrently; may be nil.
@@ -99,6 +103,7 @@ func Install(ctx context.Context, cfg *rest.Config, o Options) error {
 	defer cancel()
 	in, err := newInstaller(cfg, o.Done)
 	if err == nil {
+		in.dry = o.DryRun
 		err = in.install(ctx, o)
 	}
 	if err != nil {
@@ -115,6 +120,36 @@ type installer struct {
 	done   func(Change)
 	// mutates reports whether the server accepted a mutating policy.
 	mutates bool
+	// dry reports whether all writes are dry runs.
+	dry bool
+}
+
+// Export returns the objects that [Install] applies, in the order of their application, for tools
+// that apply files. It connects to no API server. Therefore it lacks the role for the kinds that
+// Install discovers on the server: name the kinds that placements select in HubOptions.Sources, or
+// label their roles with [AggregateToHub]. The definitions of [Install] that may belong to another
+// author, Works and ManagedClusters, are part of the result.
+func Export(o Options) ([]*unstructured.Unstructured, error) {
+	all, err := definitionsFor(o, o.Compatibility.OrDefault())
+	for _, file := range definedOnce(o) {
+		once, read := loadFile(file)
+		all, err = append(all, once...), errors.Join(err, read)
+	}
+	others, read := besides(o)
+	if err := errors.Join(err, read); err != nil {
+		return nil, fmt.Errorf("manifests: export: %w", err)
+	}
+	return append(all, others...), nil
+}
+
+// definitionsFor returns the CRDs to install.
+func definitionsFor(o Options, setting compat.Setting) ([]*unstructured.Unstructured, error) {
+	crds, err := CRDs(setting)
+	if err != nil || !o.Applications {
+		return crds, err
+	}
+	applications, err := Applications()
+	return append(crds, applications...), err
 }
 
 func newInstaller(cfg *rest.Config, done func(Change)) (*installer, error) {
@@ -144,23 +179,18 @@ func (in *installer) install(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	crds, err := CRDs(change.to)
+	crds, err := definitionsFor(o, change.to)
 	if err != nil {
 		return err
-	}
-	if o.Applications {
-		applications, err := Applications()
-		if err != nil {
-			return err
-		}
-		crds = append(crds, applications...)
 	}
 	others, err := besides(o)
 	if err != nil {
 		return err
 	}
-	if err := in.awaitNamespace(ctx, o); err != nil {
-		return err
+	if !in.dry {
+		if err := in.awaitNamespace(ctx, o); err != nil {
+			return err
+		}
 	}
 	if err := in.carryOver(ctx, change, o.Note); err != nil {
 		return err
@@ -168,8 +198,10 @@ func (in *installer) install(ctx context.Context, o Options) error {
 	if err := in.applyAll(ctx, crds); err != nil {
 		return err
 	}
-	if err := in.awaitServed(ctx, crds); err != nil {
-		return err
+	if !in.dry {
+		if err := in.awaitServed(ctx, crds); err != nil {
+			return err
+		}
 	}
 	for _, file := range definedOnce(o) {
 		if err := in.defineOnce(ctx, file); err != nil {
@@ -183,7 +215,7 @@ func (in *installer) install(ctx context.Context, o Options) error {
 		}
 		others = append(others, role)
 	}
-	if err := in.applyAll(ctx, others); err != nil {
+	if err := in.applyAll(ctx, others); err != nil || in.dry {
 		return err
 	}
 	return in.awaitPolicies(ctx)
@@ -248,12 +280,23 @@ func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (O
 	if before != nil && isPolicy(u) {
 		after, err = in.replace(ctx, r, u)
 	} else {
-		after, err = r.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true})
+		after, err = r.Apply(ctx, u.GetName(), u, metav1.ApplyOptions{FieldManager: fieldManager, Force: true, DryRun: in.dryRuns()})
+	}
+	if in.dry && before == nil && apierrors.IsNotFound(err) { // its namespace is not there yet either
+		return Created, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	return outcomeOf(before, after), nil
+	return in.outcome(before, after), nil
+}
+
+// dryRuns returns the option DryRun of a write.
+func (in *installer) dryRuns() []string {
+	if in.dry {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
 }
 
 // definedOnce returns the files with definitions that another author may have installed before, in
@@ -284,7 +327,7 @@ func (in *installer) defineOnce(ctx context.Context, file string) error {
 	case !apierrors.IsNotFound(err):
 		return err
 	}
-	if err := in.applyAll(ctx, all); err != nil {
+	if err := in.applyAll(ctx, all); err != nil || in.dry {
 		return err
 	}
 	return in.awaitServed(ctx, all)
@@ -312,21 +355,32 @@ func (in *installer) replace(ctx context.Context, r dynamic.ResourceInterface, u
 		}
 		maps.Copy(labels, u.GetLabels())
 		now.SetLabels(labels)
-		after, err = r.Update(ctx, now, metav1.UpdateOptions{FieldManager: fieldManager})
+		after, err = r.Update(ctx, now, metav1.UpdateOptions{FieldManager: fieldManager, DryRun: in.dryRuns()})
 		return err
 	})
 	return after, err
 }
 
-func outcomeOf(before, after *unstructured.Unstructured) Outcome {
+func (in *installer) outcome(before, after *unstructured.Unstructured) Outcome {
 	switch {
 	case before == nil || before.GetUID() != after.GetUID():
 		return Created
-	case before.GetResourceVersion() != after.GetResourceVersion():
-		return Updated
-	default:
+	case in.dry && sameContent(before, after), !in.dry && before.GetResourceVersion() == after.GetResourceVersion():
 		return Unchanged
+	default:
+		return Updated
 	}
+}
+
+// sameContent reports whether a dry run, which has no version of its own, would change nothing.
+func sameContent(before, after *unstructured.Unstructured) bool {
+	a, b := before.DeepCopy(), after.DeepCopy()
+	for _, u := range []*unstructured.Unstructured{a, b} {
+		u.SetManagedFields(nil)
+		u.SetResourceVersion("")
+		u.SetGeneration(0)
+	}
+	return equality.Semantic.DeepEqual(a.Object, b.Object)
 }
 
 // mutatingPolicy is a kind that servers before 1.36 do not have.

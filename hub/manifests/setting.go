@@ -177,7 +177,7 @@ func (in *installer) writeStates(ctx context.Context, r runKind, note func(strin
 		}
 		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"state":%q}}`, run.GetResourceVersion(), r.state)
 		_, err := in.client.Resource(r.resource).Namespace(run.GetNamespace()).
-			Patch(ctx, run.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
+			Patch(ctx, run.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager, DryRun: in.dryRuns()})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

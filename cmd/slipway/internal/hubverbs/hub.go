@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
@@ -189,6 +190,7 @@ func (h *options) checkInstalled(ctx context.Context, config *rest.Config) error
 func newInstall(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	var what manifests.Options
 	var account manifests.HubOptions
+	var export bool
 	cmd := &cobra.Command{
 		Use:   "install",
 		Short: "Set a cluster up as a hub, or update an earlier installation",
@@ -197,11 +199,17 @@ slipway-hub with the least rights that a hub needs. Each object is shown with it
 and needs the rights of cluster-admin. "hub uninstall" deletes the same objects.`,
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			account.Namespace, what.Hub = kube.HubNamespace, &account
+			switch {
+			case export && what.DryRun:
+				return cli.Usagef("--export and --dry-run are both set: want one of them")
+			case export:
+				return printObjects(o, what)
+			}
 			config, err := kube.Config()
 			if err != nil {
 				return err
 			}
-			account.Namespace, what.Hub = kube.HubNamespace, &account
 			what.Done = func(c manifests.Change) { _ = o.Said("%s", c) }
 			what.Note = func(sentence string) { _ = o.Said("%s", sentence) }
 			if err := manifests.Install(cmd.Context(), config, what); err != nil {
@@ -214,8 +222,28 @@ and needs the rights of cluster-admin. "hub uninstall" deletes the same objects.
 		"add slipway-viewer and slipway-editor to the built-in roles view, edit and admin, so that the right to edit a namespace includes the right to place its objects")
 	addCompatibility(cmd.Flags(), &what.Compatibility, "", "default "+string(compat.Default)+"; an installed version is replaced only if the flag names another")
 	cmd.Flags().BoolVar(&what.Applications, "applications", false, "also install the CRDs and roles for a hub with --applications")
+	cmd.Flags().BoolVar(&what.DryRun, "dry-run", false, "ask the API server what would be done, and change nothing")
+	cmd.Flags().BoolVar(&export, "export", false, "print the objects as YAML, and connect to no cluster")
 	cmd.Flags().BoolVar(&account.Secrets, "secrets", false, "let the account slipway-hub read all Secrets, for a hub with --secrets")
 	return cmd
+}
+
+// printObjects prints the objects of an installation as documents of YAML.
+func printObjects(o *cli.Options, what manifests.Options) error {
+	all, err := manifests.Export(what)
+	if err != nil {
+		return err
+	}
+	for _, u := range all {
+		text, err := yaml.Marshal(u.Object)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(o.Out, "---\n%s", text); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // newUninstall returns the verb that deletes the objects of an installation.
