@@ -52,7 +52,7 @@ func (s *staleness) find(member map[string]any) []*compare.Finding {
 	var owners *ownership.Fields
 	var all []*compare.Finding
 	if s.manager != "" && len(managed) > 0 {
-		for fields := range ownership.Applied(managed, s.manager) {
+		for fields := range ownership.AppliedFields(managed, s.manager) {
 			applied = true
 			if d := s.dropped(fields); !d.Empty() {
 				if owners == nil {

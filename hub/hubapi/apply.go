@@ -20,14 +20,14 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Applied is the result of applying an object: the object before, nil if there was none, and after.
+// ApplyResult is the result of applying an object: the object before, nil if there was none, and after.
 // Neither has a status or metadata that changes with every write.
-type Applied struct {
+type ApplyResult struct {
 	Before, After *unstructured.Unstructured
 }
 
 // Unchanged reports whether the apply changed nothing.
-func (a Applied) Unchanged() bool {
+func (a ApplyResult) Unchanged() bool {
 	if a.Before == nil {
 		return false
 	}
@@ -55,30 +55,30 @@ func dryRun(dry bool) []string {
 // Apply applies an object of any kind on the server, with the rights of the caller. An unknown
 // field is an error. An object without a namespace is in the served namespace, or in default, if
 // its kind has namespaces.
-func (h *Hub) Apply(ctx context.Context, u *unstructured.Unstructured, o ApplyOptions) (Applied, error) {
+func (h *Hub) Apply(ctx context.Context, u *unstructured.Unstructured, o ApplyOptions) (ApplyResult, error) {
 	u = bare(u)
 	unstructured.RemoveNestedField(u.Object, "status")
 	objects, err := h.objectsOf(u)
 	if err != nil {
-		return Applied{}, err
+		return ApplyResult{}, err
 	}
 	before, err := objects.Get(ctx, u.GetName(), metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		before = nil
 	case err != nil:
-		return Applied{}, explain(err, u.GetNamespace(), "viewer")
+		return ApplyResult{}, explain(err, u.GetNamespace(), "viewer")
 	}
 	text, err := json.Marshal(u)
 	if err != nil {
-		return Applied{}, err
+		return ApplyResult{}, err
 	}
-	patch := func(force, dry bool) (Applied, error) {
+	patch := func(force, dry bool) (ApplyResult, error) {
 		after, err := objects.Patch(ctx, u.GetName(), types.ApplyPatchType, text, metav1.PatchOptions{
 			FieldManager: manager, Force: &force, FieldValidation: metav1.FieldValidationStrict, DryRun: dryRun(dry),
 		})
 		if err != nil {
-			return Applied{}, explain(err, u.GetNamespace(), "editor")
+			return ApplyResult{}, explain(err, u.GetNamespace(), "editor")
 		}
 		return applied(before, after), nil
 	}
@@ -90,15 +90,15 @@ func (h *Hub) Apply(ctx context.Context, u *unstructured.Unstructured, o ApplyOp
 	// field.
 	switch same, invalid := patch(true, true); {
 	case invalid != nil:
-		return Applied{}, invalid // the conflict is not the only problem
+		return ApplyResult{}, invalid // the conflict is not the only problem
 	case same.Unchanged():
 		return same, nil
 	}
-	return Applied{}, fmt.Errorf("%w: --force-conflicts takes these fields over", err)
+	return ApplyResult{}, fmt.Errorf("%w: --force-conflicts takes these fields over", err)
 }
 
-func applied(before, after *unstructured.Unstructured) Applied {
-	out := Applied{After: bare(after)}
+func applied(before, after *unstructured.Unstructured) ApplyResult {
+	out := ApplyResult{After: bare(after)}
 	unstructured.RemoveNestedField(out.After.Object, "status")
 	if before != nil {
 		out.Before = bare(before)

@@ -265,13 +265,13 @@ func TestStaleFieldsAreReportedSeparatelyIfAsked(t *testing.T) {
 	}
 }
 
-func TestAppliedFindsTheEntriesOfAManagersApplies(t *testing.T) {
+func TestAppliedFieldsOfAManager(t *testing.T) {
 	all := managed(
 		t, entry("slipway", "Apply", "", "", `{"f:a":{}}`), entry("slipway", "Update", "", "", `{"f:b":{}}`),
 		entry("slipway", "Apply", "status", "", `{"f:c":{}}`), entry("x", "Apply", "", "", `{"f:d":{}}`), `5`, `{"manager":"slipway","operation":"Apply"}`,
 	)
 	var got []string
-	for fields := range Applied(all, "slipway") {
+	for fields := range AppliedFields(all, "slipway") {
 		for name := range fields {
 			got = append(got, name)
 		}

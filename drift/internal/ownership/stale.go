@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 )
 
-// Applied yields the fieldsV1 of the entries that server-side applies of a manager wrote,
+// AppliedFields yields the fieldsV1 of the entries that server-side applies of a manager wrote,
 // unchanged, among the first [MaxEntries]. It allocates nothing.
-func Applied(managed []any, manager string) iter.Seq[map[string]any] {
+func AppliedFields(managed []any, manager string) iter.Seq[map[string]any] {
 	return func(yield func(map[string]any) bool) {
 		for _, raw := range managed[:min(len(managed), MaxEntries)] {
 			m, _ := raw.(map[string]any)
