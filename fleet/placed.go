@@ -70,8 +70,8 @@ func summarize(ctx context.Context, st *state.State, rec *record.Placement) (*su
 	}
 	s := &summary{map[string]*PlacedCluster{}, map[int]map[string]bool{}}
 	for name, h := range held {
-		s.clusters[name] = &PlacedCluster{Name: name, Index: h.Applied, Tried: h.Attempted, Revision: h.Revision, Policy: h.Policy}
-		s.miss(name, h.Applied)
+		s.clusters[name] = &PlacedCluster{Name: name, Index: h.ProvenIndex, Tried: h.Attempted, Revision: h.Revision, Policy: h.Policy}
+		s.miss(name, h.ProvenIndex)
 	}
 	for _, r := range slices.Backward(rec.Runs) {
 		if r.Ended != "" && r.RollbackOf == "" && len(s.unknown[r.Index]) == 0 {

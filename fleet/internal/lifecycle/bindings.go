@@ -14,19 +14,19 @@ const None = -1
 
 // Binding holds the snapshots that a cluster may have.
 type Binding struct {
-	// Applied is the index of the snapshot that the cluster was proven to have. Attempted is the
-	// index of the last snapshot that a run tried to bring; the cluster may have parts of it.
+	// ProvenIndex is the index of the snapshot that the cluster was proven to have. Attempted is
+	// the index of the last snapshot that a run tried to bring; the cluster may have parts of it.
 	// Either may be [None].
-	Applied   int `json:"applied"`
-	Attempted int `json:"attempted"`
-	// Revision is the digest of the cluster's content of Applied, after overrides; empty if
+	ProvenIndex int `json:"provenIndex"`
+	Attempted   int `json:"attempted"`
+	// Revision is the digest of the cluster's content of ProvenIndex, after overrides; empty if
 	// unknown.
 	Revision string `json:"revision,omitempty"`
 	// Policy is the index, plus one, of the selection whose run last proved that the cluster has
-	// Applied; 0 if unknown. A selection by another policy has another index.
+	// ProvenIndex; 0 if unknown. A selection by another policy has another index.
 	Policy int `json:"policy,omitempty"`
-	// Unproven reports whether a run has begun to change the cluster since Applied was last proven.
-	// Then the cluster may be unavailable, also if Attempted is Applied.
+	// Unproven reports whether a run has begun to change the cluster since ProvenIndex was last
+	// proven. Then the cluster may be unavailable, also if Attempted equals ProvenIndex.
 	Unproven bool `json:"unproven,omitempty"`
 }
 
@@ -59,17 +59,17 @@ func (b Bindings) Of(cluster string) Binding {
 	if h, known := b[cluster]; known {
 		return h
 	}
-	return Binding{Applied: None, Attempted: None}
+	return Binding{ProvenIndex: None, Attempted: None}
 }
 
 // HasNothing reports whether the cluster is known to have nothing.
-func (h Binding) HasNothing() bool { return h.Applied == None && h.Attempted == None }
+func (h Binding) HasNothing() bool { return h.ProvenIndex == None && h.Attempted == None }
 
 // InUse returns the indexes that a cluster may have, ascending.
 func (b Bindings) InUse() []int {
 	all := map[int]bool{}
 	for _, h := range b {
-		all[h.Applied], all[h.Attempted] = true, true
+		all[h.ProvenIndex], all[h.Attempted] = true, true
 	}
 	delete(all, None)
 	return slices.Sorted(maps.Keys(all))
@@ -115,7 +115,7 @@ func (b Bindings) remove(cluster string) bool {
 // no longer needed.
 func (b Bindings) lose(cluster string) bool {
 	_, known := b[cluster]
-	return known && b.set(cluster, Binding{Applied: None, Attempted: None})
+	return known && b.set(cluster, Binding{ProvenIndex: None, Attempted: None})
 }
 
 // cleaned returns the clusters with bindings that a run has cleaned.
@@ -123,7 +123,7 @@ func (b Bindings) cleaned(r *Result) map[string]bool {
 	out := map[string]bool{}
 	for i := range r.Clusters {
 		c := &r.Clusters[i]
-		if _, known := b[c.Cluster]; known && c.Index == None && c.Got == Applied {
+		if _, known := b[c.Cluster]; known && c.Index == None && c.Got == Proven {
 			out[c.Cluster] = true
 		}
 	}
@@ -142,13 +142,13 @@ func (b Bindings) take(r *Result, planned map[string]bool) (changed bool) {
 				changed = b.add([]string{c.Cluster}) || changed
 			}
 			changed = b.lose(c.Cluster) || changed
-		case c.Index == None && c.Got != Applied:
+		case c.Index == None && c.Got != Proven:
 		case c.Index == None && planned[c.Cluster]:
 			changed = b.lose(c.Cluster) || changed
 		case c.Index == None:
 			changed = b.remove(c.Cluster) || changed
-		case c.Got == Applied:
-			changed = b.set(c.Cluster, Binding{Applied: c.Index, Attempted: c.Index, Revision: c.Revision, Policy: r.Policy}) || changed
+		case c.Got == Proven:
+			changed = b.set(c.Cluster, Binding{ProvenIndex: c.Index, Attempted: c.Index, Revision: c.Revision, Policy: r.Policy}) || changed
 		default:
 			changed = b.attempt(c.Cluster, c.Index) || changed
 		}
@@ -204,8 +204,8 @@ const (
 	Untouched Got = iota
 	// Attempted means that the run began with the cluster and its content is not proven.
 	Attempted
-	// Applied means that the cluster was proven to have the content of the plan, or to be clean.
-	Applied
+	// Proven means that the cluster was proven to have the content of the plan, or to be clean.
+	Proven
 	// Gone means that the cluster has left the inventory.
 	Gone
 )
@@ -281,7 +281,7 @@ func ResultOf(p *stages.Plan, r *step.Run) Result {
 		case stages.NotStarted:
 			out.Clusters[pos].Got = Untouched
 		case stages.Completed:
-			out.Clusters[pos].Got = Applied
+			out.Clusters[pos].Got = Proven
 		case stages.Skipped:
 			if x := runstate.UnsuccessfulAt(r.Form(runstate.Key{}).Unsuccessful, pos); x.Attempts == 0 && !x.Sent {
 				out.Clusters[pos].Got = Untouched

@@ -67,7 +67,7 @@ func (r *record) result() Result {
 		RollsBack: r.back, NoRollback: r.noBack, RollbackRequest: r.request, Whole: !r.catchUp && r.back == "", Final: r.Run == deletionRun, RollbackName: r.Run + "-rollback",
 	}
 	for _, c := range r.clusters {
-		if c.Got == Applied || c.Got == Attempted {
+		if c.Got == Proven || c.Got == Attempted {
 			out.Changed++
 		}
 	}
@@ -348,7 +348,7 @@ func (w *env) clustersBack(s *State, of *record) (out []Reached) {
 		had := s.Earlier(before.Of(c.Cluster), c.Index)
 		back := false
 		for _, r := range w.runs {
-			back = back || r.rollbackOf == of.UID && slices.ContainsFunc(r.clusters, func(b Reached) bool { return b.Cluster == c.Cluster && b.Got == Applied })
+			back = back || r.rollbackOf == of.UID && slices.ContainsFunc(r.clusters, func(b Reached) bool { return b.Cluster == c.Cluster && b.Got == Proven })
 		}
 		if c.Index != None && c.Got != Untouched && c.Got != Gone && had.Keep == "" && !back {
 			out = append(out, Reached{Cluster: c.Cluster, Index: had.Index, Revision: had.Revision})

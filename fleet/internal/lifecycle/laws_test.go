@@ -225,7 +225,7 @@ func (c *checker) checkSnapshots(before, s *State, in Input) {
 	needed := map[int]string{}
 	for _, g := range c.named(s) {
 		for name, h := range c.w.pages[g] {
-			needed[h.Applied], needed[h.Attempted] = "cluster "+name, "cluster "+name
+			needed[h.ProvenIndex], needed[h.Attempted] = "cluster "+name, "cluster "+name
 		}
 	}
 	for _, e := range s.unended() {
@@ -349,14 +349,14 @@ func (c *checker) expect(before *State, want, got Bindings, r *record, f Facts) 
 		h := want.Of(cl.Cluster)
 		switch _, known := want[cl.Cluster]; {
 		case cl.Got == Gone && (known || cl.Index != None):
-			want[cl.Cluster] = Binding{Applied: None, Attempted: None}
+			want[cl.Cluster] = Binding{ProvenIndex: None, Attempted: None}
 		case cl.Got == Gone, cl.Got == Untouched:
-		case cl.Index == None && cl.Got == Applied && known && c.isPlanned(before, cl.Cluster, r):
-			want[cl.Cluster] = Binding{Applied: None, Attempted: None}
-		case cl.Index == None && cl.Got == Applied:
+		case cl.Index == None && cl.Got == Proven && known && c.isPlanned(before, cl.Cluster, r):
+			want[cl.Cluster] = Binding{ProvenIndex: None, Attempted: None}
+		case cl.Index == None && cl.Got == Proven:
 			delete(want, cl.Cluster)
 		case cl.Index == None:
-		case cl.Got == Applied:
+		case cl.Got == Proven:
 			want[cl.Cluster] = Binding{cl.Index, cl.Index, cl.Revision, 0, false}
 		default:
 			h.Attempted, h.Unproven = cl.Index, true
@@ -365,7 +365,7 @@ func (c *checker) expect(before *State, want, got Bindings, r *record, f Facts) 
 	}
 	for name := range want {
 		if !planned[name] && f.Inventory != nil && !f.Inventory[name] && !r.catchUp && got.Of(name).HasNothing() {
-			want[name] = Binding{Applied: None, Attempted: None}
+			want[name] = Binding{ProvenIndex: None, Attempted: None}
 		}
 	}
 }
@@ -451,8 +451,8 @@ func (c *checker) checkRollback(before, s *State, in Input) {
 	}
 	base := c.w.bindings(s.Base.Bindings)
 	for _, cl := range r.clusters {
-		if had, want := base.Of(cl.Cluster), r.before.Of(cl.Cluster); had.Applied != want.Applied || had.Revision != want.Revision {
-			c.broken("9", "%T: before run %s cluster %s had %d, and goes to %d", in, r.Run, cl.Cluster, want.Applied, had.Applied)
+		if had, want := base.Of(cl.Cluster), r.before.Of(cl.Cluster); had.ProvenIndex != want.ProvenIndex || had.Revision != want.Revision {
+			c.broken("9", "%T: before run %s cluster %s had %d, and goes to %d", in, r.Run, cl.Cluster, want.ProvenIndex, had.ProvenIndex)
 		}
 	}
 }

@@ -405,12 +405,12 @@ func (l *life) step(r *record) {
 	for i := range r.clusters {
 		c := &r.clusters[i]
 		switch {
-		case c.Got == Gone || c.Got == Applied:
+		case c.Got == Gone || c.Got == Proven:
 			continue
 		case !l.inventory[c.Cluster]:
 			c.Got = Gone
 		case c.Got == Attempted && !l.dice.one(3):
-			c.Got = Applied
+			c.Got = Proven
 		default:
 			c.Got = Attempted
 		}

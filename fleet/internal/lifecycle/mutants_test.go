@@ -181,7 +181,7 @@ func runMutants() []mutant {
 				e.Result.Clusters = slices.Clone(e.Result.Clusters)
 				for i := range e.Result.Clusters {
 					if e.Result.Clusters[i].Got == Attempted {
-						e.Result.Clusters[i].Got = Applied
+						e.Result.Clusters[i].Got = Proven
 					}
 				}
 				in = e

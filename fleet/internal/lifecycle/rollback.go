@@ -296,20 +296,20 @@ func (s *State) Bars(from, to int) (int, bool) {
 // a run that brought it the snapshot with this index. Keep has the reason if the cluster cannot get
 // its earlier content again.
 func (s *State) Earlier(h Binding, index int) stages.Previous {
-	out := stages.Previous{Index: h.Applied, Revision: h.Revision}
-	if k, ok := s.Bars(index, h.Applied); ok {
+	out := stages.Previous{Index: h.ProvenIndex, Revision: h.Revision}
+	if k, ok := s.Bars(index, h.ProvenIndex); ok {
 		out.Keep = fmt.Sprintf("snapshot %d is irreversible", k)
 		return out
 	}
-	if h.Applied == None {
+	if h.ProvenIndex == None {
 		return out
 	}
-	kept, err := s.SnapshotAt(h.Applied)
+	kept, err := s.SnapshotAt(h.ProvenIndex)
 	switch {
 	case err != nil:
-		out.Keep = fmt.Sprintf("it had snapshot %d, which is not there any more", h.Applied)
+		out.Keep = fmt.Sprintf("it had snapshot %d, which is not there any more", h.ProvenIndex)
 	case h.Revision == "":
-		out.Keep = fmt.Sprintf("what it had of snapshot %d is not known: the run that brought it is forgotten", h.Applied)
+		out.Keep = fmt.Sprintf("what it had of snapshot %d is not known: the run that brought it is forgotten", h.ProvenIndex)
 	}
 	out.Snapshot = kept.Digest
 	return out

@@ -239,7 +239,9 @@ func (w *env) runDirective(name string, r *record, a args) (Outcome, error) {
 	case "reach":
 		for i := range r.clusters {
 			if got, ok := a.named[r.clusters[i].Cluster]; ok {
-				r.clusters[i].Got = map[string]Got{"applied": Applied, "attempted": Attempted, "gone": Gone}[got]
+				if r.clusters[i].Got, ok = map[string]Got{"proven": Proven, "attempted": Attempted, "gone": Gone}[got]; !ok {
+					return Outcome{}, fmt.Errorf("reach %s=%s: must be proven, attempted or gone", r.clusters[i].Cluster, got)
+				}
 			}
 		}
 		return Outcome{}, nil
@@ -377,8 +379,8 @@ func bindingsText(b Bindings) string {
 	}
 	for _, name := range slices.Sorted(maps.Keys(b)) {
 		h := b[name]
-		out += " " + name + "=" + index(h.Applied)
-		if h.Attempted != h.Applied {
+		out += " " + name + "=" + index(h.ProvenIndex)
+		if h.Attempted != h.ProvenIndex {
 			out += "/" + index(h.Attempted)
 		}
 	}

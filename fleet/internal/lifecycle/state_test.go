@@ -37,8 +37,8 @@ func TestTheStoredFormOfAState(t *testing.T) {
 	if err != nil || string(got) != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, got, want)
 	}
-	b, err := json.Marshal(Binding{Applied: 1, Attempted: 2, Revision: "r", Policy: 3})
-	if want := `{"applied":1,"attempted":2,"revision":"r","policy":3}`; err != nil || string(b) != want {
+	b, err := json.Marshal(Binding{ProvenIndex: 1, Attempted: 2, Revision: "r", Policy: 3})
+	if want := `{"provenIndex":1,"attempted":2,"revision":"r","policy":3}`; err != nil || string(b) != want {
 		t.Errorf("%v %s, want %s", err, b, want)
 	}
 }

@@ -17,7 +17,7 @@ func checkReversal(rec *record.Placement, held lifecycle.Bindings, index int, cl
 	past := lifecycle.None
 	for _, c := range clusters {
 		h := held.Of(c.Name)
-		if k, ok := rec.Bars(max(h.Applied, h.Attempted), index); ok {
+		if k, ok := rec.Bars(max(h.ProvenIndex, h.Attempted), index); ok {
 			names, past = append(names, c.Name), max(past, k)
 		}
 	}

@@ -38,7 +38,7 @@ func newBindingsPage(b lifecycle.Bindings, clusters []string) bindingsPage {
 		page.Groups[i].Clusters = append(page.Groups[i].Clusters, name)
 	}
 	slices.SortFunc(page.Groups, func(a, b bindingsGroup) int {
-		return cmp.Or(cmp.Compare(a.Applied, b.Applied), cmp.Compare(a.Attempted, b.Attempted), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Policy, b.Policy), compareBool(a.Unproven, b.Unproven))
+		return cmp.Or(cmp.Compare(a.ProvenIndex, b.ProvenIndex), cmp.Compare(a.Attempted, b.Attempted), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Policy, b.Policy), compareBool(a.Unproven, b.Unproven))
 	})
 	return page
 }

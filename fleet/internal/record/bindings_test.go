@@ -16,7 +16,7 @@ import (
 func bindingsOf(clusters int) lifecycle.Bindings {
 	out := lifecycle.Bindings{}
 	for i := range clusters {
-		out[fmt.Sprintf("c%04d", i)] = lifecycle.Binding{Applied: i % 2, Attempted: 1, Revision: "rev", Policy: i % 3}
+		out[fmt.Sprintf("c%04d", i)] = lifecycle.Binding{ProvenIndex: i % 2, Attempted: 1, Revision: "rev", Policy: i % 3}
 	}
 	return out
 }

@@ -69,7 +69,7 @@ func goldenRecords() map[string]any {
 		"engine":   &Engine{Format: 1, Runs: 3, At: 1700000000000, Until: 1700000015000, Lapsed: []string{"run/r"}, Ending: true},
 		"watch":    &WatchLease{Format: 1, Holder: "engine-a", Until: 1700000000000},
 		"drift":    &Drift{Format: 1, ClusterReport: goldenDrift()},
-		"bindings": &bindingsPage{Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{Applied: 4, Attempted: 5, Revision: "rev", Policy: 2, Unproven: true}, []string{"member1", "member2"}}}},
+		"bindings": &bindingsPage{Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{ProvenIndex: 4, Attempted: 5, Revision: "rev", Policy: 2, Unproven: true}, []string{"member1", "member2"}}}},
 	}
 	by := approval.Identity{Name: "ann", Groups: []string{"sre"}}
 	for verb, c := range map[stages.Verb]stages.Command{
@@ -112,7 +112,7 @@ func goldenPlacement() *Placement {
 	set := snapshot.Digest([]byte("set"))
 	return &Placement{
 		Format: 1, Key: []byte("0123456789abcdef0123456789abcdef"),
-		Inline: map[string]bindingsPage{"3-id": {Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{Applied: 4, Attempted: 5, Revision: "rev", Policy: 2, Unproven: true}, []string{"member1"}}}}},
+		Inline: map[string]bindingsPage{"3-id": {Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{ProvenIndex: 4, Attempted: 5, Revision: "rev", Policy: 2, Unproven: true}, []string{"member1"}}}}},
 		Placement: Declaration{
 			Name: "web", Owner: "owner-uid", Namespace: "test-namespace",
 			Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web", Scope: snapshot.NamespaceWithResources}},
@@ -480,7 +480,7 @@ func TestBindingsArePaged(t *testing.T) {
 		b, names := lifecycle.Bindings{}, []string{}
 		for i := range lifecycle.ClustersPerPage {
 			names = append(names, fmt.Sprintf("%0*d", 63, i))
-			b[names[i]] = lifecycle.Binding{Applied: index(i), Attempted: index(i) + 1}
+			b[names[i]] = lifecycle.Binding{ProvenIndex: index(i), Attempted: index(i) + 1}
 		}
 		n := len(Encode(newBindingsPage(b, names)))
 		if n > 128<<10 {
