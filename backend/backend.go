@@ -1,14 +1,13 @@
 // Package backend defines the interfaces through which the engine stores its
 // state and reaches clusters.
 //
-// A [Store] keeps bytes under keys with compare-and-swap; an [Inventory] lists
-// the clusters; a [Dialer] opens a [Conn] to one of them. Each interface has
-// one role. A backend adds optional features by a second interface ([Watcher],
-// [Batcher], [ConnWatcher], [ConnDryRunner], [ConnLister], [ConnMeasurer],
-// [ConnFencer], [InventoryWatcher]). For each of them there is a function of this package that uses
-// it, and does without it if the backend lacks it: [Watch], [WriteAll], [WatchConn], [DryRun],
-// [ListNamespace], [Measure], [FencingOf], [WatchInventory]. An optional interface may change the
-// cost, never the result.
+// A [Store] keeps bytes under keys with compare-and-swap; an [Inventory] lists the clusters; a
+// [Dialer] opens a [Conn] to one of them. Each interface has one role. A backend adds optional
+// features by a second interface ([Watcher], [Batcher], [ConnWatcher], [ConnDryRunner],
+// [ConnLister], [ConnMeasurer], [ConnFencer], [InventoryWatcher]). This package has a function for
+// each of them, which uses the interface if the backend has it and otherwise does without it:
+// [Watch], [WriteAll], [WatchConn], [DryRun], [ListNamespace], [Measure], [FencingOf],
+// [WatchInventory]. An optional interface may change the cost, never the result.
 //
 // Package backendtest tests an implementation; package memory is the smallest
 // implementation; package faulty injects faults into any implementation.

@@ -279,8 +279,8 @@ func (c *crowd) movedBy(runs []string, from string, since time.Time, limit time.
 	}
 }
 
-// Engines divide the runs of a store among themselves. If an engine dies, others take its runs
-// over; if it ends, at once; and if it starts again, it takes them itself.
+// Engines divide the runs of a store among themselves. If an engine dies, other engines take its
+// runs over. If it ends properly, they do so at once. If it starts again, it takes its runs itself.
 func TestSeveralEnginesShareRuns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -31,9 +31,9 @@ type History struct {
 // History returns the events of the run from number after on, in the order in which they were
 // committed, and the state of the run at that point. If after is 0, it returns all events. The
 // state is slightly older than the events if the run's record was written between the reads.
-// History reads the run's record and the pages of its journal from after on; if there are no new
-// events, it costs as much as [RunHandle.Status]. Any process can therefore update a state computed
-// from the events at any time, if it stores the number with it.
+// History reads the run's record and the pages of its journal from event number after on; if there
+// are no new events, it costs as much as [RunHandle.Status]. Any process can therefore update a
+// state computed from the events at any time, if it stores the number with it.
 //
 // If after is beyond the last event, the error matches backend.ErrPermanent: the number belongs to
 // another run.

@@ -68,9 +68,9 @@ func (v *PlacementView) DeletingSince() time.Time {
 	return v.rec.Deleting.Since.Time()
 }
 
-// Version returns a token that is the same as long as the placement has the same runs, the same of
-// them have ended, and its clusters have the same revisions. RunSpec.Version makes a run
-// conditional on it: see [Engine.CreateRun].
+// Version returns a token that changes if the placement gains or loses a run, if a run ends or
+// starts again, or if the revision of a cluster changes. RunSpec.Version makes a run conditional on
+// it: see [Engine.CreateRun].
 func (v *PlacementView) Version() string { return v.rec.Version() }
 
 // RunNames returns the names of the placement's runs, as [PlacementHandle.RunNames] does.

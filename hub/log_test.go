@@ -37,8 +37,8 @@ func TestTheLogOfAnIdleHubIsEmpty(t *testing.T) {
 	}
 }
 
-// TestLogBackoffWithoutAnAPIServer: a hub whose API server does not answer properly
-// logs that ever less often, with the answer if there is one.
+// TestLogBackoffWithoutAnAPIServer: if the API server of a hub does not answer properly, the hub
+// logs this at growing intervals, with the answer if it has received one.
 func TestLogBackoffWithoutAnAPIServer(t *testing.T) {
 	var log record
 	h, err := hub.New(hub.Config{Rest: refusing(t), Dialer: memory.NewFleet(), Name: "one", Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})

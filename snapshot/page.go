@@ -13,8 +13,9 @@ import (
 
 const (
 	// Format is the version of encoded pages and roots that this package writes, and the newest that
-	// it reads, except for roots with Unplaced objects. Those have newer formats, so that an older
-	// program does not apply the rest of such a set and report it as complete.
+	// it reads, except for roots with Unplaced objects. Roots with Unplaced objects have newer
+	// formats. Otherwise an older program would apply the other objects of the set and report the set
+	// as complete.
 	Format = 1
 
 	// unnamedFormat is the format of roots with objects that lack a name, reasonsFormat of roots

@@ -16,9 +16,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// Validate returns everything that is wrong with s as one error, each problem
-// with the path of its field, for example stages[0].maxConcurrency; nil when
-// nothing is. The error wraps an aggregate of [field.Error] values.
+// Validate returns all problems of s as one error, or nil if there are none. Each problem has the
+// path of its field, for example stages[0].maxConcurrency. The error wraps an aggregate of
+// [field.Error] values.
 func (s Strategy) Validate() error {
 	what := "strategy"
 	if s.Name != "" {

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 )
 
-// trials is how many times a test tries something: n, a tenth of it under the
-// race detector, and 100 times as often in a soak.
+// trials returns the number of trials of a test: n, n/10 under the race detector, and 100 times n
+// in a soak.
 func trials(n int) int {
 	switch {
 	case os.Getenv("SLIPWAY_SOAK") != "":

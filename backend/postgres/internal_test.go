@@ -55,8 +55,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A server state that may include the write is no loss, and a state that cannot include it is
-// one.
+// A write counts as lost only if the state of the server cannot include it.
 func TestLosses(t *testing.T) {
 	written := ack{revision: revision{seq: 10, nonce: 1}, xid: 100}
 	deleted := ack{revision: revision{seq: 10, nonce: 1}, xid: 100, deleted: true}

@@ -71,7 +71,8 @@
 //
 // A list has at most limit items; the default is 1,000 and the maximum 10,000. To get the next
 // items, pass continue of the answer as a parameter; it is empty at the end. A history has at most
-// limit events, from the number after on; more reports whether there are events from next on.
+// limit events and begins with the event number after. more reports whether there are more events;
+// the first of them has the number next.
 //
 // # Streams
 //

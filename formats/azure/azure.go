@@ -25,8 +25,8 @@
 // form. A side of a stage or a group accepts at most one gate of each type. Stages must not be
 // named "unassigned" or "remove".
 //
-// Azure's runs have no rollback. Beside stages, the property slipwayRollback requests one, see
-// [stages.RollbackPolicy]:
+// Azure's runs have no rollback. The property slipwayRollback, beside stages, requests a rollback,
+// see [stages.RollbackPolicy]:
 //
 //	"slipwayRollback": {"causes": ["BudgetExceeded"], "newClusters": "Remove",
 //	  "approval": {"quorums": [{"group": "sre", "count": 2}], "expires": "24h"}}

@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// TestInexpressibleFieldsAreNamedErrors sets every field that has no form.
+// TestInexpressibleFieldsAreNamedErrors sets each field of a strategy that Azure's JSON cannot
+// express.
 func TestInexpressibleFieldsAreNamedErrors(t *testing.T) {
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}
 	for want, change := range map[string]func(*stages.Strategy){

@@ -32,7 +32,7 @@
 // makes another run, by one write.
 //
 // KubeVela has no automatic rollback. The annotation slipway.dev/rollback of an Application
-// requests one, in YAML in the form of [stages.RollbackPolicy]:
+// requests a rollback. Its value is YAML in the form of [stages.RollbackPolicy]:
 //
 //	slipway.dev/rollback: "{}"
 //	slipway.dev/rollback: "{causes: [BudgetExceeded], newClusters: Leave, approval: {}}"

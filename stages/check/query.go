@@ -50,7 +50,7 @@ const (
 //     [.], and other characters of regular expressions are an error.
 //   - In other PromQL, and in a body, a value may have only letters, digits and _ : . -
 //   - In a URL, and in the pointer behind #, the value is escaped. A query has a URL if it begins
-//     with one, or with GET or POST.
+//     with a URL, or with GET or POST.
 func (c *Check) Resolve(s *Subject) (string, error) {
 	var out strings.Builder
 	rest, at := c.Query, startOf(c.Query)

@@ -43,12 +43,12 @@
 //
 // The time of a run never goes back: it is the latest Input.Now so far, saved as Run.Now. Step
 // replaces an earlier Input.Now by Run.Now. Therefore one step with a fast clock ends every wait
-// that is over by that clock. When the clock is right again, the time of the run stands still
-// until the clock has caught up. Until then Step processes inputs as usual. A new wait (a soak, a
-// backoff, an after-stage wait, a deadline) begins at the time of the run: it ends late by the
-// rest of the jump, and never early. Ready.Wake and the times of events are in the time of the run
-// too. A step cannot distinguish a fast clock from a restart after days, so there is no bound: a
-// host that does not trust its clock checks it before it steps.
+// that is over by that clock. When the clock is right again, the time of the run stands still until
+// the clock has caught up. Until then Step processes inputs as usual. A new wait (a soak, a
+// backoff, an after-stage wait, a deadline) begins at the time of the run. So it may end too late,
+// by the time that the clock still has to catch up, but never too early. Ready.Wake and the times
+// of events are in the time of the run too. A step cannot distinguish a fast clock from a restart
+// after days, so there is no bound: a host that does not trust its clock checks it before it steps.
 //
 // # Gates
 //

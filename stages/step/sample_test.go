@@ -1,7 +1,7 @@
 package step
 
-// few returns the number of trials: n or, with the race detector, which makes them ten times as
-// slow, one in oneOf of them. make test runs all of them without it.
+// few returns the number of trials: n, or n/oneOf under the race detector, which makes trials ten
+// times as slow. make test runs all of them without it.
 func few(n, oneOf int) int {
 	if underRace {
 		return n / oneOf

@@ -181,5 +181,5 @@ type AgentStatus struct {
 // AgentType is a type of agents.
 type AgentType string
 
-// MemberAgent is the agent that reports for a member. With Slipway the hub itself does.
+// MemberAgent is the agent that reports for a member. In Slipway the hub itself writes this report.
 const MemberAgent AgentType = "MemberAgent"

@@ -233,7 +233,7 @@ func (j *JSON) UnmarshalJSON(data []byte) error {
 // IsZero reports whether there is no value.
 func (j JSON) IsZero() bool { return len(j.Raw) == 0 }
 
-// ClusterResourceOverrideSnapshot has a ClusterResourceOverride at one time. It never changes.
+// ClusterResourceOverrideSnapshot has a ClusterResourceOverride at a point in time. It never changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterresourceoverridesnapshots,scope=Cluster,shortName=cros,categories={fleet,fleet-placement}
@@ -258,7 +258,7 @@ type ClusterResourceOverrideSnapshotList struct {
 	Items []ClusterResourceOverrideSnapshot `json:"items"`
 }
 
-// ClusterResourceOverrideSnapshotSpec is a ClusterResourceOverride at one time.
+// ClusterResourceOverrideSnapshotSpec is a ClusterResourceOverride at a point in time.
 type ClusterResourceOverrideSnapshotSpec struct {
 	// The spec of the override.
 	OverrideSpec ClusterResourceOverrideSpec `json:"overrideSpec"`
@@ -266,7 +266,7 @@ type ClusterResourceOverrideSnapshotSpec struct {
 	OverrideHash []byte `json:"overrideHash"`
 }
 
-// ResourceOverrideSnapshot has a ResourceOverride at one time. It never changes.
+// ResourceOverrideSnapshot has a ResourceOverride at a point in time. It never changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=resourceoverridesnapshots,scope=Namespaced,shortName=ros,categories={fleet,fleet-placement}
@@ -291,7 +291,7 @@ type ResourceOverrideSnapshotList struct {
 	Items []ResourceOverrideSnapshot `json:"items"`
 }
 
-// ResourceOverrideSnapshotSpec is a ResourceOverride at one time.
+// ResourceOverrideSnapshotSpec is a ResourceOverride at a point in time.
 type ResourceOverrideSnapshotSpec struct {
 	// The spec of the override.
 	OverrideSpec ResourceOverrideSpec `json:"overrideSpec"`

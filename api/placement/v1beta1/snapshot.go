@@ -5,7 +5,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// ClusterResourceSnapshot has the objects that a ClusterResourcePlacement selected at one time. It never changes.
+// ClusterResourceSnapshot has the objects that a ClusterResourcePlacement selected at a point in time. It never changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=clusterresourcesnapshots,scope=Cluster,shortName=crs,categories={fleet,fleet-placement}
@@ -32,7 +32,7 @@ type ClusterResourceSnapshotList struct {
 	Items []ClusterResourceSnapshot `json:"items"`
 }
 
-// ResourceSnapshot has the objects that a ResourcePlacement selected at one time. It never changes.
+// ResourceSnapshot has the objects that a ResourcePlacement selected at a point in time. It never changes.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=resourcesnapshots,scope=Namespaced,shortName=rss,categories={fleet,fleet-placement}
@@ -81,7 +81,7 @@ type ResourceSnapshotStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// ClusterSchedulingPolicySnapshot has the policy of a ClusterResourcePlacement at one time, and the clusters that it
+// ClusterSchedulingPolicySnapshot has the policy of a ClusterResourcePlacement at a point in time, and the clusters that it
 // picked.
 //
 // +kubebuilder:object:root=true
@@ -109,7 +109,7 @@ type ClusterSchedulingPolicySnapshotList struct {
 	Items []ClusterSchedulingPolicySnapshot `json:"items"`
 }
 
-// SchedulingPolicySnapshot has the policy of a ResourcePlacement at one time, and the clusters that it picked.
+// SchedulingPolicySnapshot has the policy of a ResourcePlacement at a point in time, and the clusters that it picked.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=schedulingpolicysnapshots,scope=Namespaced,shortName=sps,categories={fleet,fleet-placement}
@@ -136,7 +136,7 @@ type SchedulingPolicySnapshotList struct {
 	Items []SchedulingPolicySnapshot `json:"items"`
 }
 
-// SchedulingPolicySnapshotSpec is a policy at one time.
+// SchedulingPolicySnapshotSpec is a policy at a point in time.
 type SchedulingPolicySnapshotSpec struct {
 	// The policy without the number of clusters, which is in an annotation. Without a policy all clusters are picked.
 	Policy *PlacementPolicy `json:"policy,omitempty"`

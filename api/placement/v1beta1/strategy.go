@@ -66,14 +66,15 @@ type UpdateStrategySpec struct {
 	// +kubebuilder:validation:Pattern=`^(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('8760h')",message="progressDeadline must be more than 0 and at most 8760h"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
-	// When a run is rolled back by itself, and how. Without it no run is. Not in KubeFleet.
+	// When and how the hub rolls a run back by itself. If it is absent, the hub rolls no run back. Not
+	// in KubeFleet.
 	Rollback *RollbackConfig `json:"rollback,omitempty"`
 }
 
 // RollbackConfig says when and how a run is rolled back. Not in KubeFleet.
 type RollbackConfig struct {
-	// The causes of a rollback beside the state Rollback of a run, which always asks for one. Without causes, they
-	// are BudgetExceeded and GateRejected. Command alone means that no run is rolled back by itself.
+	// The causes that start a rollback. The state Rollback of a run always starts one. Without causes, they are
+	// BudgetExceeded and GateRejected. Command alone means that no run is rolled back by itself.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=3
 	// +listType=set
@@ -217,8 +218,8 @@ type Check struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	Query string `json:"query,omitempty"`
-	// Instead of a query: an object of the snapshot with the annotation slipway.dev/check of this value. The hub
-	// applies it, waits until it is healthy or has failed, and removes it.
+	// Replaces the query. It names an object of the snapshot: the object whose annotation slipway.dev/check has
+	// this value. The hub applies it, waits until it is healthy or has failed, and removes it.
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 	Object string `json:"object,omitempty"`

@@ -94,8 +94,8 @@ func TestInventoryNotifications(t *testing.T) {
 	})
 }
 
-// Namespaces of a member that come or go are told of within a second, also while properties are
-// not: a placement may wait for one.
+// A namespace that a member gains or loses is reported within a second, because a placement may
+// wait for it. Changes of properties may take longer.
 func TestNamespacesOfAMemberAreReportedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -150,7 +150,7 @@ func (b *Balancer) HasMore(own int) bool {
 }
 
 // isOld reports whether a session was not renewed within a lease, because its engine has ended or
-// no longer needs one.
+// no longer needs a session.
 func (b *Balancer) isOld(e engine) bool { return time.Since(e.read) > b.o.Lease+b.o.Skew }
 
 // forgetOld deletes old sessions of other engines.

@@ -30,8 +30,8 @@
 //
 // The driver must read the facts after the state, each time that it reads the state, because this
 // orders them. If the swap fails, everything that Before stored is garbage. If a driver dies after
-// the swap, the effects of After are not lost: the next input that needs them repeats them
-// ([Supersede], in each turn), or a collection does.
+// the swap, the effects of After are not lost. Either the next input that needs them repeats them,
+// as [Supersede] does in each turn, or a collection carries them out.
 //
 // # Inputs
 //

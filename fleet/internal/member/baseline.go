@@ -10,8 +10,9 @@ import (
 
 const (
 	// baselineKey is the key of the baselines in the data of a ledger's ConfigMap: the state of the
-	// objects right after they were applied. The baselines are beside the ledger and not in it, so
-	// that a writer that does not know them drops them; then they explain no difference.
+	// objects right after they were applied. The baselines have a key of their own beside the ledger.
+	// So a writer that does not know this key drops it when it writes the ledger, and outdated
+	// baselines explain no difference.
 	baselineKey = "baseline"
 	// baselineFormat is the version that is written, and the only version that is read.
 	baselineFormat = 1

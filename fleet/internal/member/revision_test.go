@@ -40,8 +40,8 @@ func TestT6TheFrozenRevisionIsApplied(t *testing.T) {
 	}
 }
 
-// TestForeignMarksAreNotApplied checks that marks which objects have from another cluster do not
-// count as ours or another placement's.
+// TestForeignMarksAreNotApplied checks that an object's marks from another cluster are ignored:
+// they count neither as marks of this placement nor as marks of another one.
 func TestForeignMarksAreNotApplied(t *testing.T) {
 	k := newKit(t)
 	obj := configMap("default", "a", "1")

@@ -29,7 +29,8 @@ func frozen() calendar.Rules {
 // told returns the window of a calendar now.
 func told(c stages.Calendar) stages.Window { return c.Window(0, time.Now()) }
 
-// A run begins with the windows that its host tells, and gets each change of them once.
+// A run begins with the windows that its host reports, and receives each change of the windows
+// once.
 func TestARunFollowsItsWindows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

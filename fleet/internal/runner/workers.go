@@ -112,9 +112,9 @@ func (ws *workers) assignment(a *stages.Action) member.Assignment {
 	return member.WithKey(out, ws.key)
 }
 
-// observations returns the observations that have arrived. If there is one, it waits for those of
-// other clusters until it has enough or the longest wait is over, and returns then all that have
-// arrived.
+// observations returns the observations that have arrived. After the first observation it waits for
+// observations of other clusters, until it has enough or the longest wait is over. Then it returns
+// all observations that have arrived.
 func (ws *workers) observations(ctx context.Context, longest time.Duration, enough int) (out []stages.Observation) {
 	take := func(o received) {
 		out = append(out, o.Observation)

@@ -89,7 +89,7 @@ func TestEffectsAreCarriedOutAfterTheSave(t *testing.T) {
 }
 
 // An engine has the record of a placement in memory and decodes it again only after a change. If a
-// watch tells the revision that is in memory, the store is not read.
+// watch reports the revision that is in memory, the store is not read.
 func TestAPlacementInMemory(t *testing.T) {
 	k := on(t, memory.NewStore())
 	p := k.placed()

@@ -49,7 +49,7 @@ type State struct {
 	// Plans and Selections are stored beside the records of placements and runs.
 	Plans      Plans
 	Selections Selections
-	// World are the plug-ins of the host, RollbackNames chooses names with one of them.
+	// World has the plug-ins of the host. RollbackNames chooses the names of rollbacks by a plug-in.
 	World         World
 	RollbackNames RollbackNames
 	// Driving are the runs that this process drives, by UID; Admitting are the runs that it is

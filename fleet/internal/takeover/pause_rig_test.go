@@ -38,7 +38,7 @@ type ground struct {
 	source *memory.Source
 	// extras are the objects that only the last run has.
 	extras []snapshot.ID
-	// host creates runs. It also drives them on the ground that is not disturbed.
+	// host creates runs. On the undisturbed ground it also drives them.
 	host *fleet.Engine
 }
 

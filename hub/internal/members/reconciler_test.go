@@ -45,8 +45,8 @@ func TestRecheckDuringACheck(t *testing.T) {
 	}
 }
 
-// An inventory that lacks a new member lags behind the cache of the hub, which is no problem. Later
-// it is one, and so is an inventory that cannot be read.
+// If an inventory lacks a new member, it only lags behind the cache of the hub, which is no
+// problem. If it lacks an older member or cannot be read, that is a problem.
 func TestAnInventoryMayLackANewMember(t *testing.T) {
 	t.Parallel()
 	empty := backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {

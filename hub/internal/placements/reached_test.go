@@ -14,8 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// A placement of namespaces tells each cluster that it has reached or left since the last status.
-// The hub asks all members at its start, so that a placement that is older tells none at first.
+// The status of a placement of namespaces notifies each cluster that the placement has reached or
+// left since the last status. The hub reads all members when it starts, so the first status of an
+// older placement notifies none.
 func TestReachedClustersAreNotified(t *testing.T) {
 	began := time.Date(2026, 1, 1, 10, 0, 0, 0, time.UTC)
 	namespaces := []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "app"}}

@@ -155,8 +155,8 @@ func TestAClusterSaysThatOverridesCannotBeCarriedOut(t *testing.T) {
 	}
 }
 
-// If overrides cannot be carried out, all clusters without a snapshot report that. As many of the
-// others report it as are updated at a time, and the update waits for them.
+// If overrides cannot be carried out, all clusters without a snapshot report it. Of the other
+// clusters, only as many report it as are updated at a time, and the update waits for them.
 func TestOverrideFailuresAreLimitedByConcurrency(t *testing.T) {
 	f := placementOf(t, proven(t, "east", 0), fresh("north"), fresh("south"), proven(t, "west", 0))
 	f.External, f.Taken, f.AtATime = false, clock(t, "21:45:00"), 1
@@ -178,9 +178,9 @@ func TestOverrideFailuresAreLimitedByConcurrency(t *testing.T) {
 	}
 }
 
-// Snapshots that differ in overrides alone are shown with one index. Clusters of an External
-// placement that have different ones of them observe the same index. A rolling update counts a
-// cluster with the earlier one as not updated.
+// Snapshots that differ in overrides alone are shown with one index. The clusters of an External
+// placement observe the same index even if they have different snapshots with it. A rolling update
+// counts a cluster with the earlier of these snapshots as not updated.
 func TestSnapshotsThatDifferInOverridesShareAnIndex(t *testing.T) {
 	f := placementOf(t, proven(t, "east", 0), proven(t, "west", 1))
 	f.Latest, f.Snapshots = 2, []snapshot.Snapshot{{Index: 0}, {Index: 1, Repeats: 1}, {Index: 2, Repeats: 1}}

@@ -52,10 +52,9 @@ type PlacementFacts struct {
 	Omitted []snapshot.Omission
 	// Latest is the index of the latest snapshot, -1 for none.
 	Latest int
-	// Taken is when the latest snapshot was taken. Unrendered has an error for each cluster that
-	// its overrides cannot be rendered for; while there is one, no cluster gets the snapshot.
-	// AtATime is the number of clusters with an earlier snapshot that the update would start at
-	// first.
+	// Taken is when the latest snapshot was taken. Unrendered has an error for each cluster whose
+	// overrides cannot be rendered. While it has an error, no cluster gets the snapshot. AtATime is
+	// the number of clusters with an earlier snapshot that the update would start at first.
 	Taken      time.Time
 	Unrendered []*placement.RenderError
 	AtATime    int

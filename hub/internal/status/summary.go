@@ -131,7 +131,8 @@ func Unrecorded(obj *unstructured.Unstructured) (s fleet.RunSummary, why string,
 	return s, why, nil
 }
 
-// Leaderless returns since when no hub renews the lease of the leader. It is zero if one does.
+// Leaderless returns the time since which no hub renews the lease of the leader. It is zero if a
+// hub renews the lease.
 func Leaderless(lease *unstructured.Unstructured, now time.Time) time.Time {
 	var spec coordinationv1.LeaseSpec
 	if err := api.FromMap(lease, "spec", &spec); err != nil || spec.RenewTime == nil || spec.LeaseDurationSeconds == nil {
