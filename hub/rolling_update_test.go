@@ -63,8 +63,8 @@ func (s *scenario) placed() (out []string) {
 	return out
 }
 
-// TestRollingANewerChangeTakesOver: a change that arrives while another one is stuck supersedes it.
-// The bad change touches at most maxUnavailable members, and all members get the good one.
+// TestRollingANewerChangeTakesOver: if a change is stuck, the next change supersedes it. The bad
+// change touches at most maxUnavailable members, and all members get the good one.
 func TestRollingANewerChangeTakesOver(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("good")

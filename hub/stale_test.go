@@ -97,7 +97,8 @@ func (s *stale) sync(short, name string, round func(context.Context, string) err
 	})
 }
 
-// again deletes an object together with its finalizers, and creates another one with its name.
+// again deletes an object together with its finalizers, and creates a new object with the same
+// name.
 func (s *stale) again(short, name string, obj *unstructured.Unstructured) {
 	s.t.Helper()
 	s.release(s.t.Context(), s.kindOf(short), s.seen(short, name))

@@ -41,7 +41,7 @@ func TestT6TheFrozenRevisionIsApplied(t *testing.T) {
 }
 
 // TestForeignMarksAreNotApplied checks that an object's marks from another cluster are ignored:
-// they count neither as marks of this placement nor as marks of another one.
+// they count neither as marks of this placement nor as marks of another placement.
 func TestForeignMarksAreNotApplied(t *testing.T) {
 	k := newKit(t)
 	obj := configMap("default", "a", "1")

@@ -63,7 +63,7 @@ func newGround(t *testing.T) *ground {
 }
 
 // create creates a run that rolls out its own name, to two clusters at a time: it changes one
-// object, creates two, and deletes those of the previous run.
+// object, creates two, and deletes the objects of the previous run.
 func (g *ground) create(t *testing.T, run string) {
 	t.Helper()
 	two := intstr.FromInt32(2)
