@@ -42,6 +42,8 @@ type RunSummary struct {
 	Created time.Time `json:"created,omitzero"`
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
+	// RolledBackBy is the last run that was created to roll the run back; empty if there is none.
+	RolledBackBy string `json:"rolledBackBy,omitempty"`
 	// Holder is the engine that drives the run, "" for none.
 	Holder string `json:"holder,omitempty"`
 	// Problem says why the records of the run cannot be read; then only Name and Placement are known.
@@ -79,14 +81,15 @@ func (e *Engine) summaries(ctx context.Context, placements []string, ignored fun
 	outlines := planOutlines{store: e.store, known: map[string]planOutline{}}
 	var out []RunSummary
 	for _, p := range placements {
-		names, err := e.Placement(p).RunNames(ctx)
+		placed, _, err := e.state.Placement(ctx, p)
 		if ignored(err) {
 			continue // it was deleted in between
 		}
 		if err != nil {
 			return nil, err
 		}
-		for _, name := range names {
+		for i := range placed.Runs {
+			name := placed.Runs[i].Name
 			rec, there := records[name]
 			if !there {
 				continue // created or deleted in between
@@ -95,6 +98,7 @@ func (e *Engine) summaries(ctx context.Context, placements []string, ignored fun
 			if err != nil {
 				s = RunSummary{Name: name, Placement: p, Problem: err.Error()}
 			}
+			s.RolledBackBy = placed.Runs[i].RolledBackBy
 			out = append(out, s)
 		}
 	}

@@ -187,7 +187,11 @@ func stagesOf(s *fleet.Status) *cli.List {
 			for _, gate := range append(st.Gates, g.Gates...) {
 				gates = append(gates, fmt.Sprintf("%s %s %s", strings.ToLower(string(gate.When)), gate.Type, gate.State))
 			}
-			cells := []any{g.Name, g.State, fmt.Sprintf("%d/%d", g.Completed, g.Clusters), g.Failed, g.Skipped, g.InFlight, strings.Join(gates, ", ")}
+			state := g.State
+			if g.Name == "" { // the stage waits for its gates after its only group has completed
+				state = st.State
+			}
+			cells := []any{g.Name, state, fmt.Sprintf("%d/%d", g.Completed, g.Clusters), g.Failed, g.Skipped, g.InFlight, strings.Join(gates, ", ")}
 			if !grouped {
 				cells = cells[1:]
 			}

@@ -83,7 +83,7 @@ func (o *options) follow(ctx context.Context, f *httpapi.Follower, show func(sta
 
 // newWait waits for the end of a run.
 func newWait(o *options) *cobra.Command {
-	return o.reading("wait RUN", "Wait for the end of a run and of its rollback; the exit code is 0 if the run completed, 4 if it did not, 5 after --timeout",
+	return o.reading("wait RUN", "Wait for the end of a run and of its rollback; exit code 0 if the run completed (even if rolled back later), 4 if not, 5 after --timeout",
 		"slipway wait web-v2 --timeout 1h", func(ctx context.Context, c call) error {
 			if s, err := o.awaitTaken(ctx, c, c.run()); err != nil {
 				return err

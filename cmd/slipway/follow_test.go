@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
@@ -41,6 +43,8 @@ func TestARunIsFollowedToTheEndOfItsRollback(t *testing.T) {
 			}
 			v.shows(cli.ExitDone, "describe run shop-2", "Rollback:     rolled back by run shop-2-rollback")
 			v.shows(cli.ExitDone, "describe run shop-2-rollback", "Rolls back:   shop-2")
+			v.shows(cli.ExitDone, "get run shop-2", "Failed", "/3, rolled back")
+			v.shows(cli.ExitDone, "explain shop-2", "run/shop-2: Failed: request shop-2-after-canary was rejected by ann; rolled back by run shop-2-rollback")
 		})
 	}
 }
@@ -54,4 +58,41 @@ func TestWaitWithoutAnEngineReportsARequestedRollback(t *testing.T) {
 	v.shows(cli.ExitFailed, "wait shop-2", "no engine runs on the store")
 	v.shows(cli.ExitDone, "watch shop-2", "RunCompleted")
 	v.shows(cli.ExitDone, "describe run shop-2", "going to be rolled back by run back")
+}
+
+// A command to a run that has ended is refused with its state, in a file and through its server.
+func TestACommandToAnEndedRunIsRefused(t *testing.T) {
+	v := newEnv(t)
+	refuses := func() {
+		t.Helper()
+		for _, verb := range []string{"start", "stop", "abort --yes", "retry", "skip --what cluster/eu-1 --yes"} {
+			v.shows(cli.ExitFailed, verb+" shop-1", "run shop-1", "is Completed")
+		}
+	}
+	refuses()
+	v.serve()
+	refuses()
+}
+
+// A stage whose clusters have completed is Running while it waits for its approval, as in watch.
+func TestDescribeShowsAStageThatWaitsForItsApproval(t *testing.T) {
+	v := newEnv(t)
+	out := v.shows(cli.ExitDone, "describe run shop-2")
+	if !regexp.MustCompile(`(?m)^canary +Running +1/1 `).MatchString(out) {
+		t.Errorf("stage canary is not Running:\n%s", out)
+	}
+}
+
+// wait says that a run which is stopped waits for a start, and goes on until --timeout.
+func TestWaitNamesARunThatIsStopped(t *testing.T) {
+	v := newEnv(t)
+	v.serve()
+	v.shows(cli.ExitDone, "stop shop-2")
+	for range 100 {
+		if strings.Contains(v.shows(cli.ExitDone, "get run shop-2"), "Stopped") {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	v.shows(cli.ExitTimeout, "wait shop-2 --timeout 1s", "run/shop-2: Stopped: it waits until it is started: slipway start shop-2")
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // kind is one of the kinds of get and describe.
@@ -123,14 +124,7 @@ var kinds = []kind{
 			}
 			l.Add(s.Name, s, strings.Join(names, ", "), s.Profile, s.Rollback != nil)
 		}),
-	kindOf("run", "placement", 7, []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"},
-		call.runs, func(l *cli.List, r fleet.RunSummary) {
-			done, reason := fmt.Sprintf("%d/%d", r.Completed, r.Clusters), r.Reason
-			if r.Problem != "" {
-				reason = r.Problem
-			}
-			l.Add(r.Name, r, r.Placement, r.State, r.Stage, done, r.Failed, indexCell(r.Index), r.Holder, r.Created, reason)
-		}),
+	{"run", "placement", []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"}, 7, addRuns},
 	kindOf("cluster", "placement", 6, []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, ofPlacements(httpapi.PlacementHandle.Placed),
 		func(l *cli.List, p placed[fleet.PlacedCluster]) {
 			state := string(p.it.State)
@@ -166,6 +160,39 @@ func kindNames() (out []string) {
 		out = append(out, cli.Plural(k.name))
 	}
 	return slices.Compact(out)
+}
+
+// addRuns adds a row for each run. If a run was rolled back, the number of its clusters says so.
+func addRuns(ctx context.Context, c call, placement string, l *cli.List) error {
+	all, err := c.runs(ctx, placement)
+	if err != nil {
+		return err
+	}
+	states := map[string]stages.State{}
+	for i := range all {
+		states[all[i].Name] = all[i].State
+	}
+	for _, r := range all {
+		done, reason := fmt.Sprintf("%d/%d", r.Completed, r.Clusters), cmp.Or(r.Problem, r.Reason)
+		if r.RolledBackBy != "" {
+			done += ", " + rollbackWord(states[r.RolledBackBy])
+			reason = strings.TrimPrefix(reason+"; "+cli.RollbackText(&fleet.Rollback{By: r.RolledBackBy, State: states[r.RolledBackBy]}), "; ")
+		}
+		l.Add(r.Name, r, r.Placement, r.State, r.Stage, done, r.Failed, indexCell(r.Index), r.Holder, r.Created, reason)
+	}
+	return nil
+}
+
+// rollbackWord returns how far the rollback of a run is; the state is empty if its run was deleted.
+func rollbackWord(back stages.State) string {
+	switch by := (step.Run{State: back}); {
+	case back == stages.Completed || back == "":
+		return "rolled back"
+	case by.IsEnded():
+		return "rollback " + string(back)
+	default:
+		return "rolling back"
+	}
 }
 
 // getter filters the objects of a kind by their placement or run.

@@ -223,6 +223,10 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway rollback web-2 --preview", "member1")
 	w.shows(cli.ExitDone, "slipway rollback web-2 --yes", "run/web-2") // the hub may be slower than the command waits for the name
 	w.eventually("slipway get run web-2-rollback", "Completed")
+	w.shows(cli.ExitDone, "slipway get run web-2", "Completed", "2/2, rolled back")
+	w.shows(cli.ExitDone, "slipway get run web-2 -o wide", "rolled back by run web-2-rollback")
+	w.shows(cli.ExitDone, "slipway explain web-2", "run/web-2: Completed: rolled back by run web-2-rollback")
+	w.shows(cli.ExitDone, "slipway wait web-2", "run/web-2: Completed", "rolled back by run web-2-rollback")
 	w.shows(cli.ExitDone, "slipway delete run web-2 --yes", "run/web-2: deleted")
 
 	w.shows(cli.ExitDone, "slipway create run web-3 --placement web --strategy careful")

@@ -436,7 +436,9 @@ func TestAForecastIsOfAnExistingOrAnImaginaryRun(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "strategy.yaml")
 	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))
 	v.shows(cli.ExitDone, "forecast shop --strategy "+file, "STATE THEN", "all", "the run ends", "as Completed")
-	v.shows(cli.ExitDone, "forecast shop-2", "canary", "rest", "the run ends")
+	if out := v.shows(cli.ExitDone, "forecast shop-2", "canary", "rest", "the run ends as Completed, about ", " after the approval"); strings.Contains(out, "the run ends 20") {
+		t.Errorf("a run without its approval ends at a time:\n%s", out)
+	}
 	v.shows(cli.ExitDone, "forecast shop-2 --approve-after -1s", "does not end", "shop-2-after-canary")
 	v.shows(cli.ExitDone, "forecast shop-2 -o json", `"ends"`, `"stages"`)
 	v.shows(cli.ExitDone, "forecast shop -o svg --strategy "+file, "<svg")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/timeline"
 )
 
@@ -51,7 +53,7 @@ func newForecast(o *options) *cobra.Command {
 			case asPicture:
 				return o.draw(timeline.Simulated(f.Plan, f.Events, timeline.Options{}), 0)
 			}
-			return o.printForecast(f)
+			return o.printForecast(f, a)
 		}, append(cli.Formats(), drawn...)...)
 	s.flags(cmd)
 	cmd.Flags().DurationVar(&a.Take.Duration, "take", 0, "assumed duration of a cluster without history; default 1m")
@@ -60,7 +62,7 @@ func newForecast(o *options) *cobra.Command {
 }
 
 // printForecast shows when the stages and the run begin and end.
-func (o *options) printForecast(f fleet.Forecast) error {
+func (o *options) printForecast(f fleet.Forecast, a fleet.Assumptions) error {
 	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "State then", "Starts", "Ends"}, Value: f}
 	for _, st := range f.Stages {
 		l.Add(st.Name, st, st.State, st.Starts, st.Ends)
@@ -77,7 +79,32 @@ func (o *options) printForecast(f fleet.Forecast) error {
 	if !f.Ends.After(f.Now) {
 		return o.Said("the run has ended %s as %s", cli.Cell(f.Ends), f.End.State)
 	}
+	if n, first := approvals(&f); n > 0 {
+		after, when := "the approval", "at once"
+		if n > 1 {
+			after = fmt.Sprintf("the first of %d approvals", n)
+		}
+		if a.Approve.Duration > 0 {
+			when = "after " + a.Approve.Duration.String()
+		}
+		o.Warn("the times assume that people approve %s", when)
+		return o.Said("the run ends as %s, about %s after %s", f.End.State, f.Ends.Sub(first).Round(time.Second), after)
+	}
 	return o.Said("the run ends %s as %s, in %s", cli.Cell(f.Ends), f.End.State, f.Ends.Sub(f.Now).Round(time.Second))
+}
+
+// approvals returns how many approvals the run still needs, and when the first one is assumed.
+func approvals(f *fleet.Forecast) (n int, first time.Time) {
+	for i := range f.Events {
+		e := &f.Events[i]
+		if e.Type != stages.ApprovalAccepted || e.Back != nil || e.At.Duration < 0 {
+			continue
+		}
+		if n++; n == 1 {
+			first = f.Now.Add(e.At.Duration)
+		}
+	}
+	return n, first
 }
 
 // drawRun draws the past of a run, and its expected future under assumptions.

@@ -47,6 +47,9 @@ func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, e
 	for _, r := range items {
 		s := r.RunSummary
 		s.Name, s.Placement = h.shown(r.Namespace, s.Name), h.shown(r.Namespace, s.Placement)
+		if s.RolledBackBy != "" {
+			s.RolledBackBy = h.shown(r.Namespace, s.RolledBackBy)
+		}
 		if placement == "" || s.Placement == placement {
 			out = append(out, s)
 		}

@@ -54,6 +54,7 @@ type runMetadata struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
 	Annotations map[string]string `json:"annotations"`
+	Labels      map[string]string `json:"labels"`
 	Created     metav1.Time       `json:"creationTimestamp"`
 }
 
@@ -149,6 +150,8 @@ func Leaderless(lease *unstructured.Unstructured, now time.Time) time.Time {
 type RunRow struct {
 	fleet.RunSummary
 	Namespace string
+	// RollsBack is the name of the run that this run rolls back, empty if it is no rollback.
+	RollsBack string
 }
 
 // RunTable reads the table that an API server returns for objects of runs: a meta.k8s.io/v1 Table
@@ -203,9 +206,32 @@ func RunTable(text []byte) ([]RunRow, error) {
 				return nil, fmt.Errorf("run %s: column %s: %w", r.Object.Metadata.Name, c.name, err)
 			}
 		}
-		out = append(out, RunRow{readSummary(&s, &r.Object.Metadata, placement, index, &counts, initialized != ""), r.Object.Metadata.Namespace})
+		row := RunRow{RunSummary: readSummary(&s, &r.Object.Metadata, placement, index, &counts, initialized != ""), Namespace: r.Object.Metadata.Namespace}
+		if r.Object.Metadata.Annotations[api.AnnotationSeal] != "" { // the hub made the object
+			row.RollsBack = r.Object.Metadata.Labels[api.LabelRollbackOf]
+		}
+		out = append(out, row)
 	}
+	noteRollbacks(out)
 	return out, nil
+}
+
+// noteRollbacks sets RolledBackBy of each run that another row rolls back.
+func noteRollbacks(rows []RunRow) {
+	type key struct{ namespace, name string }
+	last := map[key]*RunRow{}
+	for i := range rows {
+		r := &rows[i]
+		k := key{r.Namespace, r.RollsBack}
+		if before := last[k]; r.RollsBack != "" && (before == nil || before.Created.Before(r.Created)) {
+			last[k] = r
+		}
+	}
+	for i := range rows {
+		if by := last[key{rows[i].Namespace, rows[i].Name}]; by != nil {
+			rows[i].RolledBackBy = by.Name
+		}
+	}
 }
 
 // OpenRequest returns the approval that an object asks for; open is false if the request was

@@ -317,3 +317,28 @@ func TestTimeWithoutALeader(t *testing.T) {
 		t.Errorf("a lease without times: %s", got)
 	}
 }
+
+// A run that was rolled back names its last rollback. A label alone proves no rollback: anyone may
+// write it, and the seal is the hub's.
+func TestARunInATableNamesItsRollback(t *testing.T) {
+	row := func(name, of, seal, created string) map[string]any {
+		return map[string]any{"cells": make([]any, 12), "object": map[string]any{"metadata": map[string]any{
+			"name": name, "creationTimestamp": created, "labels": map[string]any{api.LabelRollbackOf: of}, "annotations": map[string]any{api.AnnotationSeal: seal},
+		}}}
+	}
+	var columns []any
+	for _, name := range []string{"Placement", "Snapshot", "Initialized", "State", "Stage", "Started", "Ended", "Message", "Clusters", "Completed", "Failed", "Skipped"} {
+		columns = append(columns, map[string]any{"name": name})
+	}
+	text, err := json.Marshal(map[string]any{"columnDefinitions": columns, "rows": []any{
+		row("a", "", "", "2025-07-22T10:00:00Z"), row("a-rollback-2", "a", "s", "2025-07-22T12:00:00Z"), row("a-rollback", "a", "s", "2025-07-22T11:00:00Z"),
+		row("b", "", "", "2025-07-22T10:00:00Z"), row("forged", "b", "", "2025-07-22T11:00:00Z"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := RunTable(text)
+	if err != nil || len(rows) != 5 || rows[0].RolledBackBy != "a-rollback-2" || rows[3].RolledBackBy != "" {
+		t.Errorf("%+v, %v", rows, err)
+	}
+}
