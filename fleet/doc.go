@@ -55,8 +55,8 @@
 //
 // # Approvals
 //
-// People answer a gate that asks for approval through [RunHandle.Command], and so does
-// [Config.Authority]; package fleet/authority combines several authorities. The engine that drives
+// A gate that asks for approval is answered by people, through [RunHandle.Command], or by
+// [Config.Authority]. Package fleet/authority combines several authorities. The engine that drives
 // the run asks the authority when the request opens, and asks again
 //
 //   - first after Config.Poll. Each next wait is twice the last one, at most ten times Poll: with

@@ -146,9 +146,9 @@ func (w *placementWatch) tryHold(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// free reports whether another engine's lease is over: it has expired, or was not renewed for its
-// whole duration whatever time it states, and the session of that engine does not extend it. A
-// lease without a holder is free.
+// free reports whether another engine's lease is over. A lease is over if it has expired, or if it
+// was not renewed for its whole duration, even if it states a later time. It is not over while the
+// session of that engine extends it. A lease without a holder is free.
 func (w *placementWatch) free(ctx context.Context, now *record.WatchLease, rev backend.Revision) (bool, error) {
 	r, l := w.r.reporter, &w.lease
 	if l.other != rev {

@@ -113,7 +113,7 @@ func digestOn(obj *unstructured.Unstructured, placement string) string {
 }
 
 // created reports whether obj carries the proof that a placement created it. The
-// proof can be forged by a writer of the object, which could delete it as well.
+// proof can be forged only by a client that may write the object and so could delete it itself.
 func created(obj *unstructured.Unstructured, placement string) bool {
 	return carries(obj, placement) && !strings.HasSuffix(annotation(obj, digestMark+placement), adoptedMark)
 }
@@ -273,7 +273,7 @@ func equalIntFloat(i int64, f float64) bool {
 // cluster. Once Options.Recheck has passed since it read the ledger, as after a pause that
 // outlasted its lease, it reads the ledger before every creation. So it creates one object per
 // cluster, and the objects whose creation was not answered before, see session.ofOne. A leader that
-// lost its lease without a pause creates objects for Options.Recheck at most. The newer leader
+// lost its lease without a pause may create objects for at most Options.Recheck. The newer leader
 // finds such an object: if it wants the object, it updates it. If not, it lists the object as
 // suspect, and removes it at its next read: see ledger.Suspects.
 //

@@ -111,8 +111,8 @@ func (w *work) prune(ctx context.Context, t *target) error {
 	return w.busy(t)
 }
 
-// giveUp deletes an object that both the ledger and the object say the placement created. It
-// releases other objects, and reports each with the reason.
+// giveUp deletes an object if the placement created it, according to both the ledger and the
+// object. It releases other objects, and reports each with the reason.
 func (w *work) giveUp(ctx context.Context, t *target) error {
 	if w.a.Orphan {
 		return w.release(ctx, t)
