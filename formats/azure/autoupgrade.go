@@ -32,7 +32,7 @@ func ReadAutoUpgradeProfile(r io.Reader, name string) (AutoUpgradeProfile, error
 		return AutoUpgradeProfile{}, err
 	}
 	if d.IsEmpty() {
-		return AutoUpgradeProfile{}, asError(d)
+		return AutoUpgradeProfile{}, d.Err()
 	}
 	var p AutoUpgradeProfile
 	ignored := func(value) {}
@@ -61,7 +61,7 @@ func ReadAutoUpgradeProfile(r io.Reader, name string) (AutoUpgradeProfile, error
 		},
 	}, "properties")
 	d.Root().Check(p.Profile.Validate(nil).ToAggregate(), func(path string) string { return "properties." + path })
-	if err := asError(d); err != nil {
+	if err := d.Err(); err != nil {
 		return AutoUpgradeProfile{}, err
 	}
 	return p, nil

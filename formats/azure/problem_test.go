@@ -7,13 +7,14 @@ import (
 	"testing"
 
 	"github.com/slipway-dev/slipway/formats/azure"
+	"github.com/slipway-dev/slipway/formats/problem"
 )
 
 // problems compares the problems that Read reports for a text, one line each.
 func problems(t *testing.T, text string, want ...string) {
 	t.Helper()
 	s, err := azure.Read(strings.NewReader(text), "f")
-	var got azure.Problems
+	var got problem.List
 	if !errors.As(err, &got) {
 		t.Fatalf("error = %v, want %q\ninput:\n%s", err, want, text)
 	}
@@ -183,7 +184,7 @@ func TestHostileInputIsBounded(t *testing.T) {
 	problems(t, `{"stages": [`+strings.Repeat(`{"name": "a", "memberSelector": "x"},`, 5_000)+`1]}`,
 		"f:1: stages: has 5001 stages; at most 100 are read")
 	_, err := azure.Read(strings.NewReader(`{"stages": [{"name": "a", "memberSelector": "x", "beforeGates": [`+strings.Repeat("1,", 50_000)+`1]}]}`), "f")
-	var all azure.Problems
+	var all problem.List
 	if !errors.As(err, &all) || len(all) != 1001 || all[1000].Text != "and 49001 problems more" {
 		t.Errorf("%d problems, the last %v", len(all), all[max(0, len(all)-1):])
 	}

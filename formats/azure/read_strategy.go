@@ -24,7 +24,7 @@ import (
 // Read reads the stages of an update strategy or of an update run, which are JSON: the file of
 // --stages. Errors use the name for the input. The strategy has no name.
 //
-// The error is a [Problems] with all problems, or the error of r.
+// The error is a problem.List with all problems, or the error of r.
 func Read(r io.Reader, name string) (stages.Strategy, error) {
 	d, err := parse(r, name)
 	if err != nil {
@@ -49,7 +49,7 @@ type (
 
 func strategyIn(d *yamldoc.Doc) (stages.Strategy, error) {
 	if d.IsEmpty() {
-		return stages.Strategy{}, asError(d)
+		return stages.Strategy{}, d.Err()
 	}
 	b := &builder{groups: map[string]int{}}
 	var back *stages.RollbackPolicy
@@ -60,7 +60,7 @@ func strategyIn(d *yamldoc.Doc) (stages.Strategy, error) {
 	s := strategyOf(b.stages...)
 	s.Rollback = back
 	d.Root().Check(s.Validate(), place)
-	if err := asError(d); err != nil {
+	if err := d.Err(); err != nil {
 		return stages.Strategy{}, err
 	}
 	return s, nil

@@ -55,7 +55,7 @@ func UpdateOf(n *yaml.Node, file, path string) (upgrade.Target, error) {
 
 func updateIn(d *yamldoc.Doc) (upgrade.Target, error) {
 	if d.IsEmpty() {
-		return upgrade.Target{}, asError(d)
+		return upgrade.Target{}, d.Err()
 	}
 	var t upgrade.Target
 	d.Root().Object(fields{
@@ -63,7 +63,7 @@ func updateIn(d *yamldoc.Doc) (upgrade.Target, error) {
 		"nodeImageSelection": func(v value) { t.NodeImages = images(v) },
 	}, "upgrade")
 	d.Root().Check(t.Validate(nil).ToAggregate(), placeInUpdate)
-	if err := asError(d); err != nil {
+	if err := d.Err(); err != nil {
 		return upgrade.Target{}, err
 	}
 	return t, nil

@@ -16,6 +16,7 @@ import (
 	clusterv1beta1 "github.com/slipway-dev/slipway/api/cluster/v1beta1"
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/formats/problem"
 )
 
 // structs calls f for each struct below a type, with its path and a function that puts an object
@@ -80,7 +81,7 @@ func TestTheFieldsOfTheAPIAreRead(t *testing.T) {
 				t.Fatal(err)
 			}
 			_, err = kubefleet.Read(strings.NewReader(string(text)), "f")
-			var problems kubefleet.Problems
+			var problems problem.List
 			errors.As(err, &problems)
 			refused := slices.Contains(unread, path)
 			for _, p := range problems {

@@ -15,13 +15,13 @@ import (
 
 // PlacementOf reads a ClusterResourcePlacement or a ResourcePlacement that an API server returned,
 // as [Read] reads a document. The placement has no overrides: see [Override.Concerns]. Defaults of
-// the server are read like explicit values. The error is a [Problems] without files and lines.
+// the server are read like explicit values. The error is a problem.List without files and lines.
 func PlacementOf(obj *unstructured.Unstructured) (p fleet.Placement, r Rollout, err error) {
 	d := documentOf(obj, placementGroup, "ClusterResourcePlacement", "ResourcePlacement")
 	if d.OK() {
 		p, r = readPlacement(d, d.Kind == "ResourcePlacement")
 	}
-	if err := asError(&d.Report); err != nil {
+	if err := d.Err(); err != nil {
 		return fleet.Placement{}, Rollout{}, err
 	}
 	return p, r, nil
@@ -98,5 +98,5 @@ func one[T any](d *document, read func(*document) T) (T, error) {
 			return x, nil
 		}
 	}
-	return none, asError(&d.Report)
+	return none, d.Err()
 }

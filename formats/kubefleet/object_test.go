@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/formats/problem"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -122,7 +123,7 @@ func equal(t *testing.T, what string, want, got any, err error) {
 func TestProblemsOfObjects(t *testing.T) {
 	obj := served(t, crp("policy: {placementType: PickSome, tolerations: [{value: a}]}\nstrategy: {type: External, rollingUpdate: {maxSurge: 1}}\nhistory: 3"))
 	p, r, err := kubefleet.PlacementOf(obj)
-	var problems kubefleet.Problems
+	var problems problem.List
 	if !errors.As(err, &problems) || len(problems) != 4 || problems[0].File != "" || problems[0].Line != 0 {
 		t.Fatalf("error = %v, want four problems without file and line", err)
 	}

@@ -8,13 +8,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/formats/problem"
 )
 
 // problems checks the problems that Read reports for a text, one line each.
 func problems(t *testing.T, text string, want ...string) {
 	t.Helper()
 	_, err := kubefleet.Read(strings.NewReader(text), "f.yaml")
-	var got kubefleet.Problems
+	var got problem.List
 	if !errors.As(err, &got) {
 		t.Fatalf("error = %v, want %q\ninput:\n%s", err, want, text)
 	}
@@ -217,7 +218,7 @@ func TestT18PoisonedDurations(t *testing.T) {
 		t.Run(wait, func(t *testing.T) {
 			text := stage("afterStageTasks: [{type: TimedWait, waitTime: " + wait + "}]")
 			d, err := kubefleet.Read(strings.NewReader(text+"---\n"+good+"---\na: [\n---\n"+run("placementName: x\nstagedRolloutStrategyName: good")), "f.yaml")
-			var p kubefleet.Problems
+			var p problem.List
 			if !errors.As(err, &p) || len(p) != 2 || p[0].Field != "spec.stages[0].afterStageTasks[0].waitTime" || p[0].Line != 7 || p[0].Name != "x" {
 				t.Errorf("error = %v, want one about waitTime and one about syntax", err)
 			}
@@ -253,7 +254,7 @@ func TestManyBombs(t *testing.T) {
 	}
 	text.WriteString(run("placementName: p\nstagedRolloutStrategyName: s"))
 	d, err := kubefleet.Read(strings.NewReader(text.String()), "f")
-	var p kubefleet.Problems
+	var p problem.List
 	if !errors.As(err, &p) || len(p) < 1000 {
 		t.Errorf("%d problems, want one for each bomb", len(p))
 	}
@@ -268,7 +269,7 @@ func TestProblemsAreBounded(t *testing.T) {
 		t.Errorf("error = %.2000v, want a count of what is left out", err)
 	}
 	_, err = kubefleet.Read(strings.NewReader(strings.Repeat("a: [\n---\n", 5000)), "f")
-	var p kubefleet.Problems
+	var p problem.List
 	if !errors.As(err, &p) || len(p) != 1001 || !strings.Contains(p[1000].Text, "4000 problems more") {
 		t.Errorf("%d problems, want 1000 and a count", len(p))
 	}

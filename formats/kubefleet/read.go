@@ -22,7 +22,7 @@ const (
 // Read reads YAML documents, and JSON, which is YAML. A document whose kind ends in List is read as
 // its items. The name identifies the input in errors.
 //
-// The error is a [Problems] with all problems of all documents, or the error of r. A document with
+// The error is a problem.List with all problems of all documents, or the error of r. A document with
 // a problem is left out; the others are returned with the error. Problems repeat names and the
 // values of fields of KubeFleet's kinds, but no contents of other objects.
 func Read(r io.Reader, name string) (Documents, error) { return ReadAll(Input{name, r}) }
@@ -52,7 +52,7 @@ func ReadAll(inputs ...Input) (Documents, error) {
 		}
 	}
 	rd.out.Placements = link(rd.out.Placements, rd.out.Overrides)
-	return rd.out, asError(&rd.problems)
+	return rd.out, rd.problems.Err()
 }
 
 // reader collects the documents of one input.

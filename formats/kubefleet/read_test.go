@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/formats/problem"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -253,7 +254,7 @@ func TestReadForms(t *testing.T) {
 
 func TestReadTooLong(t *testing.T) {
 	_, err := kubefleet.Read(strings.NewReader(strings.Repeat("#", kubefleet.MaxBytes+1)), "f")
-	var p kubefleet.Problems
+	var p problem.List
 	if !errors.As(err, &p) || !strings.Contains(err.Error(), "f:1: is longer than") {
 		t.Errorf("error = %v", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
+	"github.com/slipway-dev/slipway/formats/problem"
 )
 
 // MaxBytes is the greatest size of an input of [Read].
@@ -19,7 +20,7 @@ const group = "core.oam.dev"
 // Read reads YAML documents, or JSON, which is YAML, in the form that kubectl apply accepts. Errors
 // use the name for the input.
 //
-// The error is a [Problems] with all problems of all documents, or the error of r. A document
+// The error is a [problem.List] with all problems of all documents, or the error of r. A document
 // with a problem is left out; the others are returned with the error.
 func Read(r io.Reader, name string) (Documents, error) {
 	docs, err := yamldoc.Read(r, name)
@@ -33,7 +34,7 @@ func Read(r io.Reader, name string) (Documents, error) {
 		}
 		rd.problems.Include(&d.Report)
 	}
-	return rd.out, asError(&rd.problems)
+	return rd.out, rd.problems.Err()
 }
 
 // reader collects the documents of one input.
@@ -91,7 +92,7 @@ func take[T any](d *document, list *[]T, x T) {
 }
 
 // ApplicationOf reads an Application from an API server, like [Read] reads a document. The error
-// is a [Problems] without files and lines.
+// is a [problem.List] without files and lines.
 func ApplicationOf(obj *unstructured.Unstructured) (Application, error) {
 	return one(obj, "Application", application)
 }
@@ -108,19 +109,19 @@ func WorkflowOf(obj *unstructured.Unstructured) (Workflow, error) {
 
 func one[T any](obj *unstructured.Unstructured, kind string, read func(*document) T) (x T, err error) {
 	if obj == nil || obj.GetKind() != kind || obj.GroupVersionKind().Group != group {
-		return x, Problems{{Text: "must be an object of kind " + kind + " of " + group}}
+		return x, problem.List{{Text: "must be an object of kind " + kind + " of " + group}}
 	}
 	tree := yamldoc.Plain(obj.Object)
 	if tree == nil {
-		return x, Problems{{Kind: kind, Name: obj.GetName(), Text: "has no JSON form"}}
+		return x, problem.List{{Kind: kind, Name: obj.GetName(), Text: "has no JSON form"}}
 	}
 	d := yamldoc.New("")
 	if d.Open(yamldoc.NodeOf(tree), ""); d.IsEmpty() {
-		return x, asError(&d.Report)
+		return x, d.Err()
 	}
 	d.Identify()
 	if got := read(d); d.OK() {
 		return got, nil
 	}
-	return x, asError(&d.Report)
+	return x, d.Err()
 }

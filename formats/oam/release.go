@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/formats/problem"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -67,7 +68,7 @@ type Release struct {
 // after the other. The clusters of topologies are picked here; another release never changes an
 // existing run.
 //
-// The error is a [Problems] without files and lines. It lists everything that is missing or
+// The error is a [problem.List] without files and lines. It lists everything that is missing or
 // inconsistent, including a cluster in several deploy steps, because a run updates a cluster
 // once.
 func Publish(docs Documents, app Application, clusters []placement.Cluster, o Options) (Release, error) {
@@ -78,7 +79,7 @@ func Publish(docs Documents, app Application, clusters []placement.Cluster, o Op
 	b.selectors()
 	b.strategy()
 	b.place()
-	if err := asError(&b.problems); err != nil {
+	if err := b.problems.Err(); err != nil {
 		return Release{}, err
 	}
 	b.name()
@@ -106,7 +107,7 @@ type publisher struct {
 }
 
 func (b *publisher) fail(field, text string) {
-	b.problems.Add(yamldoc.Problem{Kind: "Application", Name: yamldoc.Clip(b.app.Name), Field: field, Text: text})
+	b.problems.Add(problem.Problem{Kind: "Application", Name: yamldoc.Clip(b.app.Name), Field: field, Text: text})
 }
 
 // workflow returns the steps of the application.

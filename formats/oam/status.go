@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/formats/problem"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
@@ -147,7 +148,7 @@ func NewStatus(rec Record) AppStatus {
 // the engine, and the time of the error. It keeps the status of an older version.
 func Refused(old AppStatus, err error, at time.Time) AppStatus {
 	message := err.Error()
-	var problems Problems
+	var problems problem.List
 	if errors.As(err, &problems) && len(problems) > 0 {
 		message = problems.Error()
 	}

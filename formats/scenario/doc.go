@@ -92,6 +92,6 @@
 // # Errors
 //
 // Reading is strict: an unknown field or a duplicate is an error and never ignored. An error
-// lists all problems, each with its line and path, see [Problems]. It is no error if the run
+// lists all problems, each with its line and path, see problem.List. It is no error if the run
 // refuses a command: the simulation shows that as an event.
 package scenario

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-dev/slipway/formats/problem"
 	"github.com/slipway-dev/slipway/formats/scenario"
 )
 
@@ -16,7 +17,7 @@ import (
 func problems(t *testing.T, text string, want ...string) {
 	t.Helper()
 	_, err := scenario.Read(strings.NewReader(text), "f.yaml")
-	var got scenario.Problems
+	var got problem.List
 	if !errors.As(err, &got) {
 		t.Fatalf("error = %v, want %q\ninput:\n%s", err, want, text)
 	}
@@ -234,11 +235,11 @@ func TestAScenarioHasABoundedNumberOfClusters(t *testing.T) {
 func TestManyProblemsAreCounted(t *testing.T) {
 	text := "faults:\n" + strings.Repeat("- {fail: 1}\n", 1500)
 	_, err := scenario.Read(strings.NewReader(text), "f.yaml")
-	var got scenario.Problems
+	var got problem.List
 	if !errors.As(err, &got) || len(got) != 1001 || !strings.Contains(got[1000].Text, "problems more") {
 		t.Errorf("%d problems, the last one is %v", len(got), got[len(got)-1])
 	}
-	if !slices.IsSortedFunc(got, func(a, b scenario.Problem) int { return a.Line - b.Line }) {
+	if !slices.IsSortedFunc(got, func(a, b problem.Problem) int { return a.Line - b.Line }) {
 		t.Error("they are not in the order of lines")
 	}
 }
@@ -257,7 +258,7 @@ func FuzzRead(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := scenario.Read(strings.NewReader(string(data)), "f.yaml")
-		var problems scenario.Problems
+		var problems problem.List
 		if err == nil {
 			if s.Plan == nil || s.Environment.Validate() != nil {
 				t.Errorf("a scenario without a problem cannot be played: %v", s.Environment.Validate())

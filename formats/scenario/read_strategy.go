@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/azure"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/formats/problem"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -219,7 +220,7 @@ func (r *reader) strategyAt(v value, f format) stages.Strategy {
 	case r.Failed("strategy"):
 	case f == azures:
 		s, err := azure.StrategyOf(v.Node, r.File, v.Path)
-		if problems := azure.Problems(nil); errors.As(err, &problems) {
+		if problems := problem.List(nil); errors.As(err, &problems) {
 			for _, p := range problems {
 				r.Tell(p.Line, p.Field, p.Text)
 			}
@@ -260,7 +261,7 @@ func (r *reader) stagedStrategy(v value) stages.Strategy {
 		}
 	}
 	s, err := kubefleet.StrategyOf(&unstructured.Unstructured{Object: object})
-	if problems := kubefleet.Problems(nil); errors.As(err, &problems) {
+	if problems := problem.List(nil); errors.As(err, &problems) {
 		for _, p := range problems {
 			r.root.Place(r.inStrategy(p.Field)).Fail("%s", p.Text)
 		}

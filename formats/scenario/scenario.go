@@ -32,7 +32,7 @@ type Scenario struct {
 
 // Read reads a scenario. Errors use the name for the input.
 //
-// The error is a [Problems] with all problems, or the error of r.
+// The error is a problem.List with all problems, or the error of r.
 func Read(r io.Reader, name string) (Scenario, error) {
 	docs, err := yamldoc.Read(r, name)
 	if err != nil {
@@ -40,12 +40,12 @@ func Read(r io.Reader, name string) (Scenario, error) {
 	}
 	d := only(docs, name)
 	if d.IsEmpty() || !d.OK() {
-		return Scenario{}, asError(d)
+		return Scenario{}, d.Err()
 	}
 	rd := &reader{Doc: d, root: d.Root(), names: map[string]value{}, had: map[string]string{}}
 	rd.read()
 	rd.resolve()
-	if err := asError(d); err != nil {
+	if err := d.Err(); err != nil {
 		return Scenario{}, err
 	}
 	return rd.out, nil

@@ -130,7 +130,7 @@ var areas = []area{
 	// The areas of the hub, from the lowest up: the names of the API, the translation of facts to
 	// statuses, the client, and a reconciler for each kind.
 	{path: "hub/compat", uses: []string{"api/...", "approval"}, bars: withoutIO},
-	{path: "hub/internal/api", uses: with(engine, "api/...", "formats/kubefleet")},
+	{path: "hub/internal/api", uses: with(engine, "api/...", "formats/kubefleet", "formats/problem")},
 	{path: "hub/internal/status", uses: with(engine, "api/...", "formats/kubefleet", "hub/compat", "hub/internal/api"), testUses: tried, bars: with(withoutIO, "context", "sync", "sync/atomic")},
 	{path: "hub/internal/metrics", uses: []string{"stages"}},
 	{path: "hub/internal/queues", uses: []string{"hub/internal/api", "internal/reconcile"}},

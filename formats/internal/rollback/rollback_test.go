@@ -25,7 +25,7 @@ func read(t *testing.T, text string) (*stages.RollbackPolicy, []string) {
 		part := yamldoc.New("f")
 		part.Open(d.Root().Node, "at")
 		b := rollback.Read(part.Root())
-		return b, strings.FieldsFunc(yamldoc.Lines(part.Problems()), func(r rune) bool { return r == '\n' })
+		return b, strings.FieldsFunc(part.Problems().Error(), func(r rune) bool { return r == '\n' })
 	}
 	return nil, []string{"nothing stands there"}
 }

@@ -86,7 +86,7 @@ func TestTheNumberOfDocumentsIsBounded(t *testing.T) {
 	}
 	things, problems = read(t, strings.Repeat("---\nn: 1\n", yamldoc.MaxDocuments+3))
 	want := fmt.Sprintf("f:%d: is one document more than 10000, which an input has at most; write it as several", 2*yamldoc.MaxDocuments+1)
-	if got := yamldoc.Lines(problems); len(things) != yamldoc.MaxDocuments || got != want {
+	if got := problems.Error(); len(things) != yamldoc.MaxDocuments || got != want {
 		t.Errorf("read %d documents: %s, want %s", len(things), got, want)
 	}
 }
@@ -102,7 +102,7 @@ func TestALongInputIsRead(t *testing.T) {
 	for d := range docs {
 		n++
 		if d.IsEmpty() {
-			t.Errorf("it is not read: %s", yamldoc.Lines(d.Problems()))
+			t.Errorf("it is not read: %s", d.Problems().Error())
 		}
 	}
 	if n != 1 {

@@ -34,6 +34,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/slipway-dev/slipway/formats/problem"
 )
 
 // Doc is a document during reading: its content and its problems.
@@ -105,7 +107,7 @@ func (d *Doc) Identify() {
 
 // Tell reports a problem at a line; [Value.Fail] finds the line itself.
 func (d *Doc) Tell(line int, path, text string) {
-	if d.Add(Problem{File: d.File, Line: line, Kind: Clip(d.Kind), Name: Clip(d.Name), Field: path, Text: text}) {
+	if d.Add(problem.Problem{File: d.File, Line: line, Kind: Clip(d.Kind), Name: Clip(d.Name), Field: path, Text: text}) {
 		d.broken[path] = true
 	}
 }

@@ -9,59 +9,22 @@ import (
 
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/formats/problem"
 )
-
-// Problem is one problem of a document.
-type Problem struct {
-	File string
-	// Line counts from 1. An object that comes from no file has no line.
-	Line       int
-	Kind, Name string
-	// Field is the path of a field; empty if the problem concerns the whole document.
-	Field string
-	// Text describes the problem and the remedy.
-	Text string
-}
-
-// Error returns file:line: kind/name: field: text, without the parts that are empty.
-func (p Problem) Error() string {
-	var parts []string
-	switch {
-	case p.File != "":
-		parts = append(parts, fmt.Sprintf("%s:%d", p.File, p.Line))
-	case p.Line != 0:
-		parts = append(parts, fmt.Sprintf("line %d", p.Line))
-	}
-	if id := strings.Trim(p.Kind+"/"+p.Name, "/"); id != "" {
-		parts = append(parts, id)
-	}
-	if p.Field != "" {
-		parts = append(parts, p.Field)
-	}
-	return strings.Join(append(parts, p.Text), ": ")
-}
-
-// Lines returns a line for each problem.
-func Lines[P error](problems []P) string {
-	lines := make([]string, len(problems))
-	for i := range problems {
-		lines[i] = problems[i].Error()
-	}
-	return strings.Join(lines, "\n")
-}
 
 // MaxProblems limits the problems of a hostile input.
 const MaxProblems = 1000
 
 // Report collects problems, up to [MaxProblems]. Its zero value is empty.
 type Report struct {
-	problems []Problem
+	problems problem.List
 	// more counts the problems that are not kept.
 	more int
 }
 
 // Add adds a problem, and reports whether it is kept.
-func (r *Report) Add(p Problem) bool {
+func (r *Report) Add(p problem.Problem) bool {
 	if len(r.problems) >= MaxProblems {
 		r.more++
 		return false
@@ -86,37 +49,29 @@ func (r *Report) OK() bool { return r.Count() == 0 }
 
 // Problems returns the problems of each file by line, in the order of the files; the last one
 // counts the problems that are not kept.
-func (r *Report) Problems() []Problem {
+func (r *Report) Problems() problem.List {
 	list, files := slices.Clone(r.problems), map[string]int{}
 	for _, p := range list {
 		if _, known := files[p.File]; !known {
 			files[p.File] = len(files)
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Problem) int {
+	slices.SortStableFunc(list, func(a, b problem.Problem) int {
 		return cmp.Or(cmp.Compare(files[a.File], files[b.File]), cmp.Compare(a.Line, b.Line))
 	})
 	if r.more > 0 {
 		last := list[len(list)-1]
-		list = append(list, Problem{File: last.File, Line: last.Line, Text: fmt.Sprintf("and %d problems more", r.more)})
+		list = append(list, problem.Problem{File: last.File, Line: last.Line, Text: fmt.Sprintf("and %d problems more", r.more)})
 	}
 	return list
 }
 
-// AsError returns the problems as the error of a format: a list of its own type, nil if there are
-// none.
-func AsError[L interface {
-	~[]P
-	error
-}, P any](r *Report, own func(Problem) P) error {
+// Err returns the problems as an error, a [problem.List]; nil if there are none.
+func (r *Report) Err() error {
 	if r.OK() {
 		return nil
 	}
-	var list L
-	for _, p := range r.Problems() {
-		list = append(list, own(p))
-	}
-	return list
+	return r.Problems()
 }
 
 // Clip bounds the text that a problem repeats from its input.

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
+	"github.com/slipway-dev/slipway/formats/problem"
 )
 
 type (
@@ -62,7 +63,7 @@ func readThing(v value) *thing {
 }
 
 // read returns the values of a text, and its problems.
-func read(t testing.TB, text string) (things []*thing, problems []yamldoc.Problem) {
+func read(t testing.TB, text string) (things []*thing, problems problem.List) {
 	t.Helper()
 	docs, err := yamldoc.Read(strings.NewReader(text), "f")
 	if err != nil {
@@ -159,7 +160,7 @@ func TestProblemsOfValues(t *testing.T) {
 			want = "f:1: " + want
 		}
 		_, problems := read(t, text)
-		if got := yamldoc.Lines(problems); got != want {
+		if got := problems.Error(); got != want {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
 		}
 	}
@@ -191,7 +192,7 @@ func TestAmbiguousYAMLIsRefused(t *testing.T) {
 		"str: &k name\n*k : 1":         "f:2: name: must be a string, not the number 1",
 	} {
 		_, problems := read(t, text)
-		if got := yamldoc.Lines(problems); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
+		if got := problems.Error(); !strings.HasPrefix(got, want) || (got == "") != (want == "") {
 			t.Errorf("%s\n got %s\nwant %s", text, got, want)
 		}
 	}
@@ -206,7 +207,7 @@ func TestDocumentsOfAStream(t *testing.T) {
 		"f:16: is not YAML: found character that cannot start any token; indent with spaces, not with tabs",
 		"f:17: is not YAML: unknown anchor 'b' referenced",
 	}
-	if d := cmp.Diff(want, strings.Split(yamldoc.Lines(problems), "\n")); d != "" {
+	if d := cmp.Diff(want, strings.Split(problems.Error(), "\n")); d != "" {
 		t.Errorf("problems (-want +got):\n%s", d)
 	}
 	var ns []int
@@ -222,7 +223,7 @@ func TestDocumentsOfAStream(t *testing.T) {
 func TestLinesOfAliases(t *testing.T) {
 	_, problems := read(t, "tree: &t\n  least: x\nthing: *t\nstr: &s [a]\nnonEmpty: *s\n")
 	want := "f:2: thing.least: must be a whole number, not a string\nf:4: str: must be a string, not a list\nf:5: nonEmpty: must be a string, not a list"
-	if got := yamldoc.Lines(problems); got != want {
+	if got := problems.Error(); got != want {
 		t.Errorf("problems:\n%s", got)
 	}
 }
@@ -230,7 +231,7 @@ func TestLinesOfAliases(t *testing.T) {
 // A problem in the text of a string has the position of the string.
 func TestLinesOfTexts(t *testing.T) {
 	_, problems := read(t, "n: 1\n\ntext: |\n  str: x\n  n: x\n")
-	if got := yamldoc.Lines(problems); got != "f:3: text.n: must be a whole number, not a string" {
+	if got := problems.Error(); got != "f:3: text.n: must be a whole number, not a string" {
 		t.Errorf("problems:\n%s", got)
 	}
 }
@@ -256,7 +257,7 @@ func TestHostileInputIsBounded(t *testing.T) {
 		strings.Repeat("[", 20_000):                                    "f:1: is not YAML: ",
 	} {
 		_, problems := read(t, text)
-		if got := yamldoc.Lines(problems); !strings.HasPrefix(got, want) || len(problems) != 1 {
+		if got := problems.Error(); !strings.HasPrefix(got, want) || len(problems) != 1 {
 			t.Errorf("%.40s\n got %.200s\nwant %s", text, got, want)
 		}
 	}
@@ -280,7 +281,7 @@ func TestHostileInputIsBounded(t *testing.T) {
 		"tree: " + strings.Repeat("{"+strings.Repeat("y", 64)+": ", 90) + "!x y" + strings.Repeat("}", 90),
 	} {
 		_, problems := read(t, text)
-		if n := len(yamldoc.Lines(problems)); len(problems) != 1 || n > 1000 {
+		if n := len(problems.Error()); len(problems) != 1 || n > 1000 {
 			t.Errorf("%.20s: %d problems in %d bytes", text, len(problems), n)
 		}
 	}
@@ -329,7 +330,7 @@ func TestCheck(t *testing.T) {
 	problems := d.Problems()
 	want := []string{"f:3: spec: is odd", `f:4: spec.b[0].c: Required value: here`, "f:4: spec.b[7]: Invalid value: ", "f:4: spec.b[kkkk", "f:5: spec.b[1].d: is wrong"}
 	if len(problems) != len(want) {
-		t.Fatalf("problems:\n%s", yamldoc.Lines(problems))
+		t.Fatalf("problems:\n%s", problems.Error())
 	}
 	for i, p := range problems {
 		if !strings.HasPrefix(p.Error(), want[i]) || len(p.Error()) > 2000 {
@@ -346,7 +347,7 @@ func TestParts(t *testing.T) {
 	part := yamldoc.New("g")
 	part.Open(at.Node, "a")
 	readThing(part.Root())
-	if got := yamldoc.Lines(part.Problems()); !strings.HasPrefix(got, "g:2: a.b: unknown field") || b.Path != "a.b" || b.Line() != 3 {
+	if got := part.Problems().Error(); !strings.HasPrefix(got, "g:2: a.b: unknown field") || b.Path != "a.b" || b.Line() != 3 {
 		t.Errorf("problems of a part: %s; %s is on line %d", got, b.Path, b.Line())
 	}
 	deep := any("x")
@@ -355,7 +356,7 @@ func TestParts(t *testing.T) {
 	}
 	d := yamldoc.New("")
 	d.Open(yamldoc.NodeOf(deep), "")
-	if got := yamldoc.Lines(d.Problems()); got != "is nested deeper than 100 levels" || !d.IsEmpty() {
+	if got := d.Problems().Error(); got != "is nested deeper than 100 levels" || !d.IsEmpty() {
 		t.Errorf("problems of what is too deep: %s", got)
 	}
 }
@@ -366,7 +367,7 @@ func TestACycleWithoutAnchors(t *testing.T) {
 	n.Content = []*yaml.Node{{Kind: yaml.AliasNode, Alias: n}}
 	d := yamldoc.New("f")
 	d.Open(n, "a")
-	if got := yamldoc.Lines(d.Problems()); got != "f:4: a: holds an alias of something that it is in itself" {
+	if got := d.Problems().Error(); got != "f:4: a: holds an alias of something that it is in itself" {
 		t.Errorf("problems: %s", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/errdef"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/formats/problem"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -37,6 +37,6 @@ func (q quiet) Unwrap() error { return q.error }
 func isInvalid(err error) bool {
 	var one *field.Error
 	var several utilerrors.Aggregate
-	var problems kubefleet.Problems
+	var problems problem.List
 	return errors.As(err, &one) || errors.As(err, &several) || errors.As(err, &problems)
 }

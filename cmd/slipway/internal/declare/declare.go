@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/formats/problem"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -90,11 +91,11 @@ type planner struct {
 	docs     kubefleet.Documents
 	have     State
 	changes  []Change
-	problems kubefleet.Problems
+	problems problem.List
 }
 
 // Plan returns the changes that the documents ask for: placements and overrides first, then
-// strategies, then runs. The error is a [kubefleet.Problems] with all documents that a store does
+// strategies, then runs. The error is a [problem.List] with all documents that a store does
 // not take; then there are no changes.
 func Plan(docs kubefleet.Documents, have State) ([]Change, error) {
 	p := &planner{docs: docs, have: have}
@@ -117,7 +118,7 @@ func (p *planner) result() ([]Change, error) {
 // refuse reports a problem of a document.
 func (p *planner) refuse(kind, namespace, name, field, format string, args ...any) {
 	at := p.docs.PlaceOf(kind, namespace, name)
-	p.problems = append(p.problems, kubefleet.Problem{File: at.File, Line: at.Line, Kind: kind, Name: name, Field: field, Text: fmt.Sprintf(format, args...)})
+	p.problems = append(p.problems, problem.Problem{File: at.File, Line: at.Line, Kind: kind, Name: name, Field: field, Text: fmt.Sprintf(format, args...)})
 }
 
 // kindOf returns a kind, or its cluster-scoped twin if the namespace is empty.
