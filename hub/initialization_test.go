@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
 // TestInitFailuresAreReportedTogetherAndFinal: if a run cannot be planned, one condition
@@ -48,6 +50,38 @@ func TestInitFailuresAreReportedTogetherAndFinal(t *testing.T) {
 	s.stays("it is the end", time.Second, s.condition("csur/NAME-no-strategy", "Initialized", "False", ""))
 	s.apply(runOf("again", "placementName: NAME, stagedRolloutStrategyName: NAME-none"))
 	s.comes("csur/NAME-again", "Succeeded", "True", "")
+}
+
+// TestARefusedRunAfterAChangeOfItsState: a run that was refused stays refused, whatever its state is
+// set to. With the setting of KubeFleet 0.18 such a change plans it again.
+func TestARefusedRunAfterAChangeOfItsState(t *testing.T) {
+	refused := func(t *testing.T, open func(*testing.T) *sharedCluster) *scenario {
+		t.Helper()
+		s := newScenario(t, open, 1)
+		s.put("v1")
+		s.place("type: External")
+		s.scheduled()
+		s.apply(runOf("a", "placementName: NAME, stagedRolloutStrategyName: NAME, state: Initialize"))
+		s.comes("csur/NAME-a", "Initialized", "False", "referenced updateStrategy not found")
+		s.strategy("")
+		s.patch("csur/NAME-a", `{spec: {state: Run}}`)
+		return s
+	}
+	t.Run("stays refused", func(t *testing.T) {
+		s := refused(t, openVouched)
+		s.eventually("the condition of the new generation", func() error {
+			u, err := s.get("csur/NAME-a")
+			if err == nil && api.ConditionOf(u, api.ConditionInitialized).ObservedGeneration != u.GetGeneration() {
+				err = errors.New("it is of an earlier one")
+			}
+			return err
+		})
+		s.stays("it is the end", time.Second, s.condition("csur/NAME-a", "Initialized", "False", ""))
+	})
+	t.Run("is planned again", func(t *testing.T) {
+		s := refused(t, openKubeFleet018)
+		s.comes("csur/NAME-a", "Succeeded", "True", "")
+	})
 }
 
 // TestInitOfARollingPlacementIsRefused: runs are only for placements whose strategy is External.

@@ -68,6 +68,9 @@ type Behaviour struct {
 	SnapshotsOfChanges bool
 	// Requests says how approval requests are named. A run keeps the names that it began with.
 	Requests approval.Naming
+	// RefusedForGood reports whether a run that could not be planned is never planned. Otherwise it is
+	// planned again after a change of its spec.state.
+	RefusedForGood bool
 	// TasksBySide reports whether the reasons of the tasks of stages begin with BeforeStageTask or
 	// AfterStageTask, and whether messages name the kind of the object. Otherwise they begin with
 	// StageTask and messages name no kind.
@@ -79,5 +82,5 @@ func (s Setting) Behaviour() Behaviour {
 	if s.OrDefault() == KubeFleet018 {
 		return Behaviour{State: v1beta1.StateInitialize, Requests: approval.NamedBySide}
 	}
-	return Behaviour{State: v1beta1.StateRun, SnapshotsOfChanges: true, Requests: approval.NamedByStage, TasksBySide: true}
+	return Behaviour{State: v1beta1.StateRun, SnapshotsOfChanges: true, Requests: approval.NamedByStage, RefusedForGood: true, TasksBySide: true}
 }

@@ -23,7 +23,7 @@ func TestASettingIsReadByItsName(t *testing.T) {
 
 // A zero setting behaves as the default, which is the tutorial's.
 func TestTheBehaviourOfTheSettings(t *testing.T) {
-	tutorial := compat.Behaviour{State: v1beta1.StateRun, SnapshotsOfChanges: true, Requests: approval.NamedByStage, TasksBySide: true}
+	tutorial := compat.Behaviour{State: v1beta1.StateRun, SnapshotsOfChanges: true, Requests: approval.NamedByStage, RefusedForGood: true, TasksBySide: true}
 	for setting, want := range map[compat.Setting]compat.Behaviour{
 		"": tutorial, compat.July2025: tutorial,
 		compat.KubeFleet018: {State: v1beta1.StateInitialize, Requests: approval.NamedBySide},

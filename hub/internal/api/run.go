@@ -19,8 +19,8 @@ func IsBegun(run *unstructured.Unstructured) bool {
 	return strings.HasPrefix(run.GetAnnotations()[AnnotationRunUID], string(run.GetUID())+"/")
 }
 
-// InitializeFailed reports whether the run was refused. Such a run never starts, in any later
-// generation of its spec either, because spec.state is the only field that can change.
+// InitializeFailed reports whether the run was refused, in this generation of its spec or in an
+// earlier one.
 func InitializeFailed(obj *unstructured.Unstructured) bool {
 	return ConditionOf(obj, ConditionInitialized).Status == "False"
 }

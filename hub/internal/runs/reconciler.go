@@ -187,7 +187,7 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 	if api.IsBegun(obj) {
 		return 0, r.reportForgotten(ctx, k, obj)
 	}
-	if api.InitializeFailed(obj) {
+	if r.isRefused(obj) {
 		return 0, r.keepRefused(ctx, k, obj)
 	}
 	if api.ShowsRun(obj) {
@@ -200,7 +200,7 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 	if err := r.Recheck(ctx, api.ScopeOf(k).GVR(api.RunKind), obj); err != nil {
 		return 0, err
 	}
-	if api.IsBegun(obj) || api.InitializeFailed(obj) || api.HasEnded(obj) {
+	if api.IsBegun(obj) || r.isRefused(obj) || api.HasEnded(obj) {
 		return 0, nil // the run began or was refused in the meantime, and the watch reports that
 	}
 	var st fleet.Status
@@ -216,6 +216,13 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 		return 0, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
 	return 0, errors.Join(err, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Initializing(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
+}
+
+// isRefused reports whether the run was refused for good. By one compatibility setting a change of
+// its spec is a reason to plan it again.
+func (r *Reconciler) isRefused(obj *unstructured.Unstructured) bool {
+	return api.InitializeFailed(obj) &&
+		(r.Setting.Behaviour().RefusedForGood || api.ConditionOf(obj, api.ConditionInitialized).ObservedGeneration == obj.GetGeneration())
 }
 
 // keepRefused writes the current generation into the condition of a refused run, because kubectl

@@ -115,7 +115,7 @@ func (r *Reconciler) inheritPolicy(ctx context.Context, obj *unstructured.Unstru
 // or was refused, the status stays unchanged.
 func (r *Reconciler) NameTaken(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status) error {
 	r.enqueueRolledBack(st.Plan.Rollback.Run)
-	if api.IsBegun(obj) || api.InitializeFailed(obj) {
+	if api.IsBegun(obj) || r.isRefused(obj) {
 		return nil
 	}
 	err := fmt.Errorf("the name is taken: the updateRun that rolls back updateRun %s has it; choose another name", api.RolledBackShown(&st))
