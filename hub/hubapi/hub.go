@@ -12,7 +12,8 @@
 //     a member, it also creates ClusterResourcePlacementEvictions;
 //   - it reads everything else from the records of the hub, for which the caller needs the right to
 //     get and list the Secrets of the hub's namespace. No role of package hub/manifests gives that
-//     right to people.
+//     right to people. If a run has an object and no record, the error has the state that the
+//     object shows, and the reason: see [Hub.Unrecorded].
 //
 // Requests for which the Fleet API has no object are refused: skip, retry, abort, catch-up and
 // caps. Reasons and titles are refused too, because a hub does not record them.
