@@ -18,10 +18,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 )
 
 func main() {
-	show := flag.String("show", "", "print the marked sentences of the files below this path")
+	show := flag.String("show", "", "print the marked sentences of the files below this path, or the marked titles of commits for titles")
 	check := flag.Bool("check", false, "exit with 1 if a share is not within its limit")
 	lower := flag.Bool("lower", false, "lower the limits to the shares that were reached")
 	flag.Parse()
@@ -39,7 +40,7 @@ func run(out io.Writer, root, show string, check, lower bool) error {
 	if err != nil {
 		return err
 	}
-	if show != "" {
+	if show != "" && show != inTitles {
 		return printMarked(out, texts, show)
 	}
 	file := filepath.Join(root, limitsFile)
@@ -51,6 +52,9 @@ func run(out io.Writer, root, show string, check, lower bool) error {
 	if err != nil {
 		return err
 	}
+	if show == inTitles {
+		return printTitles(out, titles)
+	}
 	got := measure(texts, titles)
 	report(out, got, l)
 	switch {
@@ -58,6 +62,18 @@ func run(out io.Writer, root, show string, check, lower bool) error {
 		return l.lowered(got).write(file)
 	case check:
 		return l.check(got)
+	}
+	return nil
+}
+
+// printTitles writes the marked titles, and those that are too long.
+func printTitles(out io.Writer, titles []string) error {
+	for _, title := range titles {
+		if isMarked(title) || utf8.RuneCountInString(title) > longest {
+			if _, err := fmt.Fprintln(out, title); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
