@@ -160,7 +160,7 @@ func TestAllProblemsOfFilesAreShown(t *testing.T) {
 	rule := v.write("1.yaml", placementFile, "2.yaml", `{apiVersion: placement.kubernetes-fleet.io/v1, kind: ResourcePlacement, metadata: {name: store, namespace: shop},
 		spec: {strategy: {type: External}, resourceSelectors: [{group: rbac.authorization.k8s.io, version: v1, kind: Role, name: x}]}}`)
 	v.shows(cli.ExitFailed, "apply -f "+rule, "/2.yaml:1: placement n.shop.store", "selectors[0]") // a rule of the engine
-	v.shows(cli.ExitFailed, "get placement store", "not found")
+	v.shows(cli.ExitFailed, "get placement store", "does not exist")
 	v.shows(cli.ExitFailed, "apply -f none.yaml", "-f: stat none.yaml")
 	v.shows(cli.ExitFailed, "apply -f "+v.write("x.txt", ""), "has no file that ends in .yaml, .yml or .json")
 	v.shows(cli.ExitFailed, "apply -f "+v.write("x.yaml", "# nothing\n"), "-f: there is no document")

@@ -59,7 +59,7 @@ func newHistory(o *options) *cobra.Command {
 			}
 			return err
 		})
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show events as they happen: to the end of a run, or those of a placement and all its runs")
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also show new events as they happen: of a run until it ends, of a placement without an end")
 	return cmd
 }
 
@@ -83,7 +83,7 @@ func (o *options) follow(ctx context.Context, f *httpapi.Follower, show func(sta
 
 // newWait waits for the end of a run.
 func newWait(o *options) *cobra.Command {
-	return o.reading("wait RUN", "Wait for the end of a run and of its rollback; exit code 0 if the run completed (even if rolled back later), 4 if not, 5 after --timeout",
+	return o.reading("wait RUN", "Wait until a run has ended, and its rollback if there is one; exit code 0 if the run completed (even if rolled back later), 4 if not, 5 after --timeout",
 		"slipway wait web-v2 --timeout 1h", func(ctx context.Context, c call) error {
 			if s, err := o.awaitTaken(ctx, c, c.run()); err != nil {
 				return err
@@ -170,7 +170,7 @@ func (e *end) outcome() error {
 // newWatch shows a run until it and its rollback have ended. In a file that no program holds
 // nothing happens, so the stored state is shown once.
 func newWatch(o *options) *cobra.Command {
-	return o.reading("watch RUN", "Show a run until it and its rollback have ended: on a terminal as a tree, elsewhere a line for each event",
+	return o.reading("watch RUN", "Follow a run, and its rollback if there is one, to the end: as a tree on a terminal, elsewhere as a line for each event",
 		"slipway watch web-v2", func(ctx context.Context, c call) error {
 			options := watch.Options{
 				Forecast: func(ctx context.Context, run string) (time.Time, error) {

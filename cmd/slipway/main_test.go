@@ -187,7 +187,7 @@ func TestGetListsTheObjectsOfTheStore(t *testing.T) {
 
 func TestMissingObjectsFail(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitFailed, "get run shop-1 other", "run other", "not found")
+	v.shows(cli.ExitFailed, "get run shop-1 other", "run other", "does not exist")
 	v.shows(cli.ExitFailed, "get snapshots none", "snapshot none")
 	v.shows(cli.ExitFailed, "get approvals --run other", "run other")
 	v.shows(cli.ExitFailed, "history run/other", "other")

@@ -32,7 +32,7 @@ type specOptions struct {
 }
 
 func (s *specOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON: a ClusterStagedUpdateStrategy, or only the fields of a strategy; or the name of a strategy that was applied")
+	cmd.Flags().StringVar(&s.strategy, "strategy", "", "YAML or JSON file of the strategy, or the name of a strategy that was applied; a run on a hub takes only a name")
 	_ = cmd.MarkFlagFilename("strategy", "yaml", "yml", "json")
 	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; default a new snapshot of the objects as they are now")
 	cmd.Flags().Lookup("index").DefValue = "0" // help shows no -1

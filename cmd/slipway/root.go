@@ -67,13 +67,14 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	root.SetOut(streams.Out)
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(cli.FlagError)
+	cli.SetHelp(root, name)
 	root.SetVersionTemplate("slipway {{.Version}}\n") // as the verb version prints it
 	flags := root.PersistentFlags()
 	o.target.AddFlags(flags)
 	kube := hubtarget.NewFlags(&o.target)
 	kube.AddFlags(flags)
 	flags.StringVarP(&o.Output, "output", "o", cli.Table, "table, wide, json, yaml or name")
-	flags.StringVar(&o.As, "as", "", "identity of the requester, default the user of the system; on a hub the user to impersonate")
+	flags.StringVar(&o.As, "as", "", "identity of the requester; default the user of the system. On a hub: the user to impersonate")
 	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that --as names")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "time limit of the command, for example 90s or 1h; 0 for no limit")
 	if name == pluginAMC {

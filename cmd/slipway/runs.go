@@ -45,13 +45,13 @@ func newCreate(o *options) *cobra.Command {
 	run.ValidArgsFunction = cobra.NoFileCompletions // a new name
 	s.flags(run)
 	run.Flags().StringVar(&placed, "placement", "", "placement that is rolled out")
-	run.Flags().StringVar(&title, "title", "", "title, for people; not on a hub")
+	run.Flags().StringVar(&title, "title", "", "title that people see; not on a hub")
 	return cli.Group("create", "Create a run", run)
 }
 
 func newCatchUp(o *options) *cobra.Command {
 	var name string
-	cmd := o.writing("catch-up RUN --name NAME", "Create a run for the clusters that failed, were skipped or joined since",
+	cmd := o.writing("catch-up RUN --name NAME", "Create a run for the clusters that a run left out: they failed, were skipped or joined later; not on a hub",
 		"slipway catch-up web-v2 --name web-v2-rest", func(ctx context.Context, c call) error {
 			if name == "" {
 				return cli.Usagef("--name is not set: it names the run that catches up")
@@ -86,9 +86,9 @@ var runVerbs = []struct {
 }{
 	{verb: stages.Start, short: "Start a run, resume one that is stopped, or start a failed one again"},
 	{verb: stages.Stop, short: "Stop a run, so that it can be resumed", example: `slipway stop web-v2 --message "errors on eu-1"`},
-	{verb: stages.Abort, short: "End a run for good", confirms: "will end for good, and cannot be started again"},
+	{verb: stages.Abort, short: "End a run for good; not on a hub", confirms: "will end for good, and cannot be started again"},
 	{
-		verb: stages.Skip, short: "Skip a cluster, a group, a stage or the wait after a stage", example: "slipway skip web-v2 --what cluster/eu-1",
+		verb: stages.Skip, short: "Skip a cluster, a group, a stage or the wait after a stage; not on a hub", example: "slipway skip web-v2 --what cluster/eu-1",
 		flag: "what", usage: "cluster/NAME, group/NAME, stage/NAME or wait/STAGE", confirms: "will go on without ",
 		read: func(value string, to *stages.Command) bool {
 			scope, name, _ := strings.Cut(value, "/")
@@ -99,7 +99,7 @@ var runVerbs = []struct {
 		},
 	},
 	{
-		verb: stages.Retry, short: "Retry the failed and the skipped clusters of the current stage", example: "slipway retry web-v2 --only failed",
+		verb: stages.Retry, short: "Retry the failed and the skipped clusters of the current stage; not on a hub", example: "slipway retry web-v2 --only failed",
 		flag: "only", usage: "failed or skipped; default both",
 		read: func(value string, to *stages.Command) (known bool) {
 			to.Only, known = map[string]stages.Only{"": "", "failed": stages.OnlyFailed, "skipped": stages.OnlySkipped}[value]
@@ -220,7 +220,7 @@ func (o *options) confirmRollback(ctx context.Context, c call, sure cli.Confirma
 func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Command {
 	var comment string
 	var sure cli.Confirmation
-	cmd := o.writing(use+" RUN [REQUEST]", strings.ToUpper(use[:1])+use[1:]+" an open request of a run, which is shown first",
+	cmd := o.writing(use+" RUN [REQUEST]", strings.ToUpper(use[:1])+use[1:]+" an open request of a run, after the request is shown",
 		"slipway "+use+" web-v2 --comment \"see the dashboard\"", func(ctx context.Context, c call) error {
 			r, err := openRequest(ctx, c, c.args[0], c.args[1:]...)
 			if err != nil {
@@ -321,7 +321,7 @@ func newDrains(o *options) []*cobra.Command {
 			return o.Recorded("cluster/"+c.args[0], "%s", done)
 		})
 	}
-	drain := verb("drain", "Cordon a member of a hub, and evict every ClusterResourcePlacement from it; a ResourcePlacement that stays is an error", "drained", func(h *hubapi.Hub, ctx context.Context, cluster string) error {
+	drain := verb("drain", "Cordon a member of a hub, and evict its ClusterResourcePlacements; exit code 1 if a ResourcePlacement keeps objects there", "drained", func(h *hubapi.Hub, ctx context.Context, cluster string) error {
 		if !sure.Given() {
 			fmt.Fprintf(o.ErrOut, "cluster/%s will be drained: the hub removes the objects of its placements from it\n", cluster)
 		}
@@ -347,7 +347,7 @@ func numberOf(n int, noun string) string {
 }
 
 func newSet(o *options) *cobra.Command {
-	return cli.Group("set", "Set how many clusters may be in flight at the same time", o.writing("cap NAME LIMIT", "Declare a cap, or change its limit; with 0 no further cluster starts",
+	return cli.Group("set", "Set the limit of a cap: how many clusters of all runs are in flight at once; not on a hub", o.writing("cap NAME LIMIT", "Declare a cap, or change its limit; at 0 no further cluster starts; not on a hub",
 		"slipway set cap production 10", func(ctx context.Context, c call) error {
 			limit, err := strconv.Atoi(c.args[1])
 			if err != nil {
@@ -428,7 +428,7 @@ func newDelete(o *options) *cobra.Command {
 	run := kind("run", "Delete a run with its events",
 		simply(func(c call, ctx context.Context, name string) error { return c.Run(name).Delete(ctx, force) }))
 	run.Flags().BoolVar(&force, "force", false, "also delete a run that has not ended; clusters in flight keep their current state")
-	all := o.command("delete -f FILE", "Delete the objects in files, or a placement, a strategy, a run, a cap, or the record of a deletion",
+	all := o.command("delete -f FILE", "Delete the objects in files, or one placement, strategy, run or cap",
 		"slipway delete -f fleet/ --dry-run\nslipway delete placement web", func(ctx context.Context, c call) error { return o.deleteFiles(ctx, c, d) }, &d.dry)
 	fileFlag(all, &d.files)
 	all.Flags().BoolVar(&d.dry, "dry-run", false, "only show what would be deleted")
@@ -450,8 +450,8 @@ func newDelete(o *options) *cobra.Command {
 	}
 	all.AddCommand(placement, run,
 		kind("strategy", "Delete a declared strategy; runs have a copy of it", simply(call.DeleteStrategy)),
-		kind("cap", "Delete a cap that no run holds or waits for", simply(call.DeleteCap)),
-		kind("deletion", "Forget how the deletion of a placement ended",
+		kind("cap", "Delete a cap that no run holds or waits for; not on a hub", simply(call.DeleteCap)),
+		kind("deletion", "Delete the record of a placement's deletion, which says how it ended",
 			simply(func(c call, ctx context.Context, name string) error { return c.Placement(name).ForgetDeletion(ctx) })))
 	return all
 }

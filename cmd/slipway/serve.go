@@ -39,8 +39,8 @@ func newServe(o *options) *cobra.Command {
 	var play bool
 	cmd := &cobra.Command{
 		Use: "serve --store STORE", Short: "Run an engine on a store, and answer other commands for it until it is interrupted",
-		Example: "  slipway serve --store state.db --clusters fleet.kubeconfig --source hub\n" +
-			"  slipway serve --store postgres://db/slipway --clusters fleet.kubeconfig --source hub", Args: cli.Arguments(cobra.NoArgs),
+		Example: "  slipway serve --store state.db --clusters fleet.yaml --source hub\n" +
+			"  slipway serve --store postgres://db/fleet --clusters fleet.yaml \\\n    --source hub", Args: cli.Arguments(cobra.NoArgs),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if err := o.checkServe(play); err != nil {

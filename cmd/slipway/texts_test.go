@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -36,25 +37,53 @@ func wantText(t *testing.T, name, got string) {
 	}
 }
 
+// helpOf returns the help of a command.
+func helpOf(t *testing.T, cmd *cobra.Command) string {
+	t.Helper()
+	var out bytes.Buffer
+	cmd.SetOut(&out)
+	if err := cmd.Help(); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// No line of help is wider than 80 columns. The help of a verb has at most ten lines about the global
+// flags, and names the command as it was called.
+func TestTheWidthOfHelp(t *testing.T) {
+	for _, name := range []string{"slipway", "kubectl slipway", pluginAMC} {
+		var visit func(cmd *cobra.Command)
+		visit = func(cmd *cobra.Command) {
+			text := helpOf(t, cmd)
+			for line := range strings.Lines(text) {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+					t.Errorf("%s --help has a line of %d columns: %s", cmd.CommandPath(), n, line)
+				}
+				if strings.Contains(line, "kubectl kubectl") || name == "kubectl slipway" && strings.HasPrefix(line, "  slipway ") {
+					t.Errorf("%s --help: the command was called as %s: %s", cmd.CommandPath(), name, line)
+				}
+			}
+			if _, global, has := strings.Cut(text, "\nGlobal Flags"); has && strings.Count(global, "\n") > 10 {
+				t.Errorf("%s --help: the global flags:%s", cmd.CommandPath(), global)
+			}
+			for _, sub := range cmd.Commands() {
+				visit(sub)
+			}
+		}
+		visit(newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, name))
+	}
+}
+
 func TestTheTextsOfHelp(t *testing.T) {
 	root := newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, "slipway")
 	var all strings.Builder
 	var describe func(cmd *cobra.Command)
 	describe = func(cmd *cobra.Command) {
-		text := cmd.Long
-		if text == "" {
-			text = cmd.Short
-		} else {
-			fmt.Fprintf(&all, "(%s)\n", cmd.Short)
+		text := helpOf(t, cmd)
+		if len(cmd.Commands()) == 0 { // the flags of the root are the same everywhere
+			text, _, _ = strings.Cut(text, "\nGlobal Flags")
 		}
-		fmt.Fprintf(&all, "%s\n\n%s\n", cmd.UseLine(), text)
-		if cmd.Example != "" {
-			fmt.Fprintf(&all, "\n%s\n", cmd.Example)
-		}
-		if flags := cmd.LocalFlags(); flags.HasFlags() {
-			fmt.Fprintf(&all, "\n%s", flags.FlagUsages())
-		}
-		fmt.Fprintf(&all, "\n%s\n", strings.Repeat("-", 80))
+		fmt.Fprintf(&all, "%s\n%s\n", text, strings.Repeat("-", 80))
 		for _, sub := range cmd.Commands() {
 			describe(sub)
 		}

@@ -33,7 +33,7 @@ func newForecast(o *options) *cobra.Command {
 	var s specOptions
 	var a fleet.Assumptions
 	cmd := o.reading("forecast RUN | PLACEMENT --strategy FILE [-o text|svg]", "Forecast the end of a run, or of a run that does not exist yet; nothing is written",
-		"slipway forecast web-v2\nslipway forecast web --strategy strategy.yaml --approve-after 30m -o text", func(ctx context.Context, c call) (err error) {
+		"slipway forecast web-v2\nslipway forecast web --strategy strategy.yaml --approve-after 30m", func(ctx context.Context, c call) (err error) {
 			asPicture := slices.Contains(drawn, o.Output)
 			var f fleet.Forecast
 			switch {

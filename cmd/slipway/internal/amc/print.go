@@ -34,6 +34,9 @@ func newPrinting() printing {
 
 func (p *printing) addFlags(cmd *cobra.Command) {
 	p.flags.AddFlags(cmd)
+	if f := cmd.Flags().Lookup("template"); f != nil { // the usage of kubectl has a long URL
+		f.Usage = "template of -o go-template, or the file of one for -o go-template-file"
+	}
 	output := cmd.Flags().Lookup("output")
 	output.Usage = "wide, name, json, yaml, jsonpath=…, go-template=… and kubectl's other formats except custom-columns; default a table"
 	flags := cmd.Flags()

@@ -11,7 +11,7 @@ import (
 )
 
 // FileFlag is the usage of -f.
-const FileFlag = "file of documents, YAML or JSON; a directory, for its files that end in .yaml, .yml or .json; or - for the standard input; may be repeated"
+const FileFlag = "YAML or JSON file of documents; a directory stands for its files that end in .yaml, .yml or .json, and - for the standard input; may be repeated"
 
 // Inputs opens the files of -f: a directory stands for its files with documents, and - for the
 // standard input. The caller must call the returned function.

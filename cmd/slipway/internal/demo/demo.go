@@ -59,8 +59,8 @@ with a wait and an approval, and the rollback. Nothing but this command is neede
 
 With --data the same command continues after Ctrl-C, a kill or a loss of power. While it
 runs, another terminal watches it by --store DIRECTORY/slipway.db, or by the URL of the
-database, and approves with --approve ask. In a database, every slipway serve --demo also
-drives the runs, and approves.
+database, and approves with --approve ask. If --data is a database, each "slipway serve --demo"
+on it drives the runs, too, and gives the approvals.
 
 The exit code is 4 if a run did not complete or was rolled back.`,
 		Args: cli.Arguments(cobra.NoArgs),

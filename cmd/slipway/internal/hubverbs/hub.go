@@ -85,8 +85,8 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags.DurationVar(&h.lease, "lease", 15*time.Second, "how long a hub without a heartbeat stays the leader")
 	flags.DurationVar(&h.deadline, "deadline", 5*time.Minute, "how long an unreachable member delays the deletion of a placement")
 	flags.DurationVar(&h.collect, "collect", 500*time.Millisecond, "how long changes of the selected objects are collected before a snapshot is taken")
-	flags.BoolVar(&h.fence, "fence", false, "install or update policies on each member that refuse objects of a replaced hub; the kubeconfigs must allow it")
-	flags.BoolVar(&h.secrets, "secrets", false, "also place Secrets; without it the next rollout removes placed Secrets")
+	flags.BoolVar(&h.fence, "fence", false, "install policies on each member that refuse the writes of a replaced hub; the kubeconfigs need the right to do so")
+	flags.BoolVar(&h.secrets, "secrets", false, "place Secrets, too. A hub without this flag places none, and its next rollout removes those that were placed before")
 	flags.BoolVar(&h.applications, "applications", false, "also serve Application, Workflow and Policy objects of core.oam.dev")
 	h.rules.addFlags(flags)
 	h.measures.AddFlags(flags)
@@ -219,7 +219,7 @@ and needs the rights of cluster-admin. "hub uninstall" deletes the same objects.
 		},
 	}
 	cmd.Flags().BoolVar(&what.Aggregate, "aggregate", false,
-		"add slipway-viewer and slipway-editor to the built-in roles view, edit and admin, so that the right to edit a namespace includes the right to place its objects")
+		"add slipway-viewer to the role view, and slipway-editor to edit: people who may edit a namespace may then place its objects")
 	addCompatibility(cmd.Flags(), &what.Compatibility, "", "default "+string(compat.Default)+"; an installed version is replaced only if the flag names another")
 	cmd.Flags().BoolVar(&what.Applications, "applications", false, "also install the CRDs and roles for a hub with --applications")
 	cmd.Flags().BoolVar(&what.DryRun, "dry-run", false, "ask the API server what would be done, and change nothing")
@@ -252,7 +252,7 @@ func newUninstall(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	var sure cli.Confirmation
 	cmd := &cobra.Command{
 		Use:   "uninstall",
-		Short: "Delete the objects that hub install created on a cluster, and all objects of the Fleet API",
+		Short: "Delete what hub install created on a cluster, with all objects of the Fleet API",
 		Long: `Delete the admission policies, the CRDs with all of their objects, the roles, the
 account of the hub, and the namespace with the records of the hub. Members are
 not changed. The command says how many objects there are, and then asks. It
@@ -305,7 +305,7 @@ It refuses in two cases:
 	sure.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&what.DryRun, "preview", false, "list the objects; nothing is deleted")
 	cmd.Flags().BoolVar(&what.WhileLed, "while-led", false, "uninstall although a hub leads the cluster")
-	cmd.Flags().BoolVar(&what.Force, "force", false, "delete the objects of the Fleet API although placements exist; members keep the placed objects")
+	cmd.Flags().BoolVar(&what.Force, "force", false, "uninstall although placements exist; members keep the placed objects")
 	return cmd
 }
 

@@ -16,9 +16,9 @@ type namespaceRules struct{ allow, deny, only kinds }
 
 // addFlags adds the flags.
 func (r *namespaceRules) addFlags(flags *pflag.FlagSet) {
-	flags.Var(&r.deny, "namespace-deny", "kinds that placements of namespaces may not contain, in addition to the kinds that the role edit may not create, such as Secret, or kustomize.toolkit.fluxcd.io for all kinds of a group")
-	flags.Var(&r.allow, "namespace-allow", "kinds or groups that placements of namespaces may contain although the role edit may not create them, such as ResourceQuota")
-	flags.Var(&r.only, "namespace-only", "the only kinds or groups that placements of namespaces may contain, such as ConfigMap,Deployment.apps")
+	flags.Var(&r.deny, "namespace-deny", "kinds or groups that are not placed with a namespace, such as Secret or kustomize.toolkit.fluxcd.io; kinds that the role edit cannot create are never placed with one")
+	flags.Var(&r.allow, "namespace-allow", "kinds or groups that are placed with a namespace although the role edit cannot create them, such as ResourceQuota")
+	flags.Var(&r.only, "namespace-only", "only these kinds or groups are placed with a namespace, such as ConfigMap,Deployment.apps")
 }
 
 // rules returns the rules for the engine, or an error if a kind is allowed that no flag denies.

@@ -21,9 +21,9 @@ type Measures struct {
 
 // AddFlags adds the flags.
 func (m *Measures) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&m.rules, "health-rules", "", "file of a list of rules in CEL that say when the objects of a kind are healthy, YAML or JSON")
+	flags.StringVar(&m.rules, "health-rules", "", "YAML or JSON file with rules in CEL, which say when the objects of a kind are healthy")
 	flags.StringVar(&m.prometheus.URL, "prometheus", "", "URL of the Prometheus server for the checks of strategies")
-	flags.StringVar(&m.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with the bearer token for it, which is read for each request")
+	flags.StringVar(&m.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with the bearer token for Prometheus, which is read for each request")
 }
 
 // Configure completes the configuration of an engine. Rules of placements are evaluated even if

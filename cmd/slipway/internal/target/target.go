@@ -72,8 +72,8 @@ type Options struct {
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.Store, "store", "", "file of the store, or postgres://… for one in a PostgreSQL database")
 	flags.StringVar(&o.Clusters, "clusters", "", "kubeconfig whose contexts are the clusters; each has the label "+inventory.LabelContext+"=NAME of its context")
-	flags.StringVar(&o.Members, "cluster-labels", "", "file of MemberCluster objects, YAML: only the contexts of these names are clusters, with these labels and taints")
-	flags.StringVar(&o.Source, "source", "", "context of --clusters that snapshots are taken from; it is a cluster only if --cluster-labels names it")
+	flags.StringVar(&o.Members, "cluster-labels", "", "YAML file of MemberCluster objects. Only a context that has the name of one of them is a cluster, with its labels and taints")
+	flags.StringVar(&o.Source, "source", "", "context of --clusters with the objects to place: snapshots are taken there. Objects are placed on it only if it is in --cluster-labels")
 	flags.StringVar(&o.Server, "server", "", "URL of a server, instead of a store")
 	flags.StringVar(&o.TokenFile, "token-file", "", "file with the token for the server; for serve, the file with the tokens that it accepts")
 }
