@@ -58,7 +58,7 @@ func TestDistinctApprovers(t *testing.T) {
 
 // A request of distinct approvers is accepted exactly if there is an assignment of the approvers to
 // the quorums in which each approver counts once.
-func TestDistinctApproversMeetWhatAnAssignmentMeets(t *testing.T) {
+func TestDistinctApproversAgreeWithAnAssignment(t *testing.T) {
 	groups := []string{"", "a", "b", "c"}
 	for seed := range uint64(5000) {
 		rng := rand.New(rand.NewPCG(seed, 1))

@@ -158,7 +158,7 @@ func TestRuleMatching(t *testing.T) {
 	}
 }
 
-func TestTheRulesOfARequestApplyInTheOrderInWhichTheyWereAdded(t *testing.T) {
+func TestRulesApplyInTheOrderOfTheirAddition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var f Faults
 		f.Add(Rule{Fault: Delay(time.Hour)})

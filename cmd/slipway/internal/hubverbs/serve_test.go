@@ -11,9 +11,9 @@ import (
 )
 
 // A hub on a cluster without an installation names the command that is missing. A kubeconfig that
-// cannot be used is logged with its file, and its member is registered once the file is corrected. A
-// hub that waits for another one names it.
-func TestAHubSaysWhatItWaitsFor(t *testing.T) {
+// cannot be used is logged with its file, and its member is registered once the file is corrected.
+// A hub that waits for another one names it.
+func TestHubNamesItsObstacles(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t)
 	file := w.kubeconfig("member1")
