@@ -12,7 +12,7 @@ import (
 // also while another hub leads.
 func (h *Hub) Live() http.Handler {
 	return serving.Probe(func(context.Context) error {
-		if err := h.gaveUp.Load(); err != nil {
+		if err := h.failure.Load(); err != nil {
 			return *err
 		}
 		return nil

@@ -111,7 +111,7 @@ type Hub struct {
 
 	// leading and ready are read by the health handlers.
 	leading, ready atomic.Bool
-	gaveUp         atomic.Pointer[error]
+	failure        atomic.Pointer[error]
 	// statuses receives the reports of members while the hub leads, otherwise nil.
 	statuses atomic.Pointer[reportback.Reconciler]
 	// ends are the store, inventory and source that the hub made and must close.

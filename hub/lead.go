@@ -31,7 +31,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	defer h.close()
 	ctx = logr.NewContext(ctx, logr.FromSlogHandler(h.log.Handler()))
 	if err := h.prepare(ctx); err != nil {
-		h.gaveUp.Store(&err)
+		h.failure.Store(&err)
 		return err
 	}
 	lead := h.term
@@ -40,7 +40,7 @@ func (h *Hub) Run(ctx context.Context) error {
 	}
 	for ctx.Err() == nil {
 		if err := lead(ctx); err != nil {
-			h.gaveUp.Store(&err)
+			h.failure.Store(&err)
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ import (
 // the store.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 	to := &cancelled{ended: ctx.Err, w: w}
-	err = s.giveUp(guarded(func() error {
+	err = s.breakIfPanicked(guarded(func() error {
 		b, err := s.synced(ctx)
 		if err != nil {
 			return err

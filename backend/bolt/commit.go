@@ -97,7 +97,7 @@ func (s *Store) job(f func() error) error {
 	if err := s.broken(); err != nil {
 		return err
 	}
-	return s.giveUp(guarded(f))
+	return s.breakIfPanicked(guarded(f))
 }
 
 func (s *Store) broken() error {
@@ -132,8 +132,8 @@ func (s *Store) write(batch []*request) error {
 		t.tx = tx
 		return t.fill(batch)
 	})
-	if errors.Is(err, errGaveUp) {
-		return s.giveUp(err)
+	if errors.Is(err, errBoltPanicked) {
+		return s.breakIfPanicked(err)
 	}
 	if err != nil || len(t.changes) == 0 {
 		t.rollback()
@@ -191,8 +191,8 @@ func (s *Store) fail(err error) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if errors.Is(err, errGaveUp) {
-		s.gaveUp = true
+	if errors.Is(err, errBoltPanicked) {
+		s.boltPanicked = true
 		err = errors.New(err.Error()) // hides ErrPermanent, because the commit may have succeeded
 	}
 	if !notWritten(err) {

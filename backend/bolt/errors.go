@@ -41,9 +41,9 @@ func failed(op, object string, err error) error {
 	return &backend.Error{Op: op, Object: object, Err: err}
 }
 
-// errGaveUp reports that bbolt panicked, or met a fault in the mapped file, for example because
-// another process truncated it. bbolt may still hold its own locks then.
-var errGaveUp = fmt.Errorf("%w: bbolt gave up", ErrDamaged)
+// errBoltPanicked reports that bbolt panicked, or met a fault in the mapped file, for example
+// because another process truncated it. bbolt may still hold its own locks then.
+var errBoltPanicked = fmt.Errorf("%w: bbolt gave up", ErrDamaged)
 
 // guarded calls f and turns a panic into an error, including a panic by a fault in the mapped
 // file.
@@ -51,7 +51,7 @@ func guarded(f func() error) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %.200s", errGaveUp, fmt.Sprint(p))
+			err = fmt.Errorf("%w: %.200s", errBoltPanicked, fmt.Sprint(p))
 		}
 	}()
 	return f()

@@ -210,8 +210,8 @@ func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.committer.closing)
 		<-s.committer.done
-		db, gaveUp := s.shut()
-		if gaveUp {
+		db, boltPanicked := s.shut()
+		if boltPanicked {
 			go func() { _ = guarded(db.Close) }() // it may wait for ever
 			return
 		}
@@ -224,11 +224,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-func (s *Store) shut() (db *database, gaveUp bool) {
+func (s *Store) shut() (db *database, boltPanicked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failLocked(ErrClosed)
-	return s.db, s.gaveUp
+	return s.db, s.boltPanicked
 }
 
 // String names the store by its file.

@@ -31,12 +31,12 @@ type Store struct {
 
 	// mu is held for moments only. bbolt shows a commit to readers before it is synced, so readers
 	// look into before first during a commit.
-	mu     sync.RWMutex
-	db     *database
-	head   head
-	before past
-	failed error // the error of every call, once it is set
-	gaveUp bool  // bbolt panicked, and may still hold its locks
+	mu           sync.RWMutex
+	db           *database
+	head         head
+	before       past
+	failed       error // the error of every call, once it is set
+	boltPanicked bool  // bbolt panicked, and may still hold its locks
 }
 
 // committer has the channels of the goroutine that commits, and its own state.
@@ -90,7 +90,7 @@ func (db *database) close() error {
 // view calls f with the synced records: a record in past replaces the record of the bucket. join,
 // if not nil, is called at the moment of that state.
 func (s *Store) view(join func(), f func(b *bbolt.Bucket, before past) error) error {
-	return s.giveUp(guarded(func() error {
+	return s.breakIfPanicked(guarded(func() error {
 		tx, before, err := s.begin(join)
 		if err != nil {
 			return err
@@ -100,15 +100,15 @@ func (s *Store) view(join func(), f func(b *bbolt.Bucket, before past) error) er
 	}))
 }
 
-// giveUp makes every later call fail if err is errGaveUp.
-func (s *Store) giveUp(err error) error {
-	if !errors.Is(err, errGaveUp) {
+// breakIfPanicked makes every later call fail if err is errBoltPanicked.
+func (s *Store) breakIfPanicked(err error) error {
+	if !errors.Is(err, errBoltPanicked) {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil {
-		s.gaveUp = true
+		s.boltPanicked = true
 		s.failLocked(fmt.Errorf("%w: %w", ErrBroken, err))
 	}
 	return s.failed

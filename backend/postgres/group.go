@@ -186,7 +186,7 @@ func (s *Store) together(puts []*put) {
 	ctx, cancel := untilAllGaveUp(puts)
 	defer cancel()
 	err := s.commit(ctx, func(c *pgxpool.Conn) (string, error) {
-		if puts = answerGivenUp(puts); len(puts) == 0 {
+		if puts = answerCanceled(puts); len(puts) == 0 {
 			return "", context.Canceled
 		}
 		return s.send(ctx, c, puts)
@@ -209,9 +209,9 @@ func (s *Store) together(puts []*put) {
 	}
 }
 
-// answerGivenUp answers the puts whose callers canceled, because the wait for a connection may
+// answerCanceled answers the puts whose callers canceled, because the wait for a connection may
 // have been long, and returns the others.
-func answerGivenUp(puts []*put) []*put {
+func answerCanceled(puts []*put) []*put {
 	return slices.DeleteFunc(puts, func(p *put) bool {
 		err := p.ctx.Err()
 		if err != nil {

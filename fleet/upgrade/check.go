@@ -61,7 +61,7 @@ func Check(clusters map[string]Cluster, t Target) error {
 	}
 	var all []Problem
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
-		if t.leavesOut(name) != "" {
+		if t.exclusionReason(name) != "" {
 			continue
 		}
 		c := clusters[name]

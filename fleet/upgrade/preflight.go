@@ -25,7 +25,7 @@ func (u *updater) preflight(ctx context.Context, in *backend.Intent) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
 	}
-	upgraded := slices.DeleteFunc(slices.Clone(in.Clusters), func(c placement.Cluster) bool { return t.leavesOut(c.Name) != "" })
+	upgraded := slices.DeleteFunc(slices.Clone(in.Clusters), func(c placement.Cluster) bool { return t.exclusionReason(c.Name) != "" })
 	described, failed := describe(ctx, u.provider, upgraded)
 	if err := ctx.Err(); err != nil {
 		return err

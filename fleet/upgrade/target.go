@@ -57,8 +57,8 @@ type Target struct {
 	Unavailable []string `json:"unavailable,omitempty"`
 }
 
-// leavesOut returns why a run leaves a cluster out, or "" if it upgrades the cluster.
-func (t Target) leavesOut(cluster string) string {
+// exclusionReason returns why a run leaves a cluster out, or "" if it upgrades the cluster.
+func (t Target) exclusionReason(cluster string) string {
 	if !slices.Contains(t.Unavailable, cluster) {
 		return ""
 	}

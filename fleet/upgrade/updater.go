@@ -119,7 +119,7 @@ func (u *updater) describe(ctx context.Context, a backend.Assignment) (*view, er
 	if err != nil {
 		return nil, v.errorf("%w", err)
 	}
-	if v.aim.without = t.leavesOut(a.Cluster.Name); v.aim.without != "" {
+	if v.aim.without = t.exclusionReason(a.Cluster.Name); v.aim.without != "" {
 		return v, nil
 	}
 	if v.c, err = u.provider.Describe(ctx, a.Cluster); err != nil {

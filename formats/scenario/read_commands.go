@@ -124,7 +124,7 @@ func (c *command) command(start time.Time) stages.Command {
 	case "approve", "reject":
 		out.Verb, out.Decision = stages.Decide, c.decision(out.By)
 	case "retry":
-		out.Verb, out.Only = stages.Retry, c.which()
+		out.Verb, out.Only = stages.Retry, c.retried()
 	case "abort":
 		out.Verb = stages.Abort
 	case "rollback":
@@ -148,7 +148,8 @@ func (c *command) decision(by approval.Identity) *approval.Decision {
 	return d
 }
 
-func (c *command) which() stages.Only {
+// retried returns which clusters a Retry takes; empty for both.
+func (c *command) retried() stages.Only {
 	switch c.only {
 	case "failed":
 		return stages.OnlyFailed

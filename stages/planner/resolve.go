@@ -24,8 +24,8 @@ func (b *planner) resolve() {
 	if s.ProgressDeadline.Duration > 0 && s.MinHealthy.Duration >= s.ProgressDeadline.Duration {
 		b.warn("minHealthy %s is not less than progressDeadline %s: every cluster that changes fails", s.MinHealthy.Duration, s.ProgressDeadline.Duration)
 	}
-	doubts{b}.warnOfBudgets()
-	doubts{b}.warnOfSerialStages()
+	warner{b}.warnOfBudgets()
+	warner{b}.warnOfSerialStages()
 	b.plan.Warnings = b.warnings
 }
 
@@ -59,7 +59,7 @@ func (b *planner) resolveStage(st *openStage) {
 	out.MaxFailures = values.ResolveFailures(st.stage.MaxFailures, size, 0)
 	b.divide(st, &out)
 	b.plan.Stages = append(b.plan.Stages, out)
-	doubts{b}.stage(st, &out, size)
+	warner{b}.stage(st, &out, size)
 }
 
 // checkSizes refuses caps of groups that make no sense in profile ClusterUpdate.
@@ -122,7 +122,7 @@ func (b *planner) sortRevisions() {
 }
 
 // stage warns about settings of a stage that are probably mistakes.
-func (b doubts) stage(open *openStage, st *stages.PlannedStage, size int) {
+func (b warner) stage(open *openStage, st *stages.PlannedStage, size int) {
 	switch {
 	case size > 0:
 	case st.Pauses():
@@ -150,7 +150,7 @@ func (b doubts) stage(open *openStage, st *stages.PlannedStage, size int) {
 	}
 }
 
-func (b doubts) failures(where string, failures, size int) {
+func (b warner) failures(where string, failures, size int) {
 	if failures >= size {
 		b.warn("%s never fails: maxFailures allows %d and it has %s", where, failures, clusterCount(size))
 	}

@@ -8,13 +8,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// doubts warns about settings that are valid but probably mistakes.
-type doubts struct{ *planner }
+// warner warns about settings that are valid but probably mistakes.
+type warner struct{ *planner }
 
 // warnOfBudgets warns about budgets that never count because no cluster can fail: attempts and time
 // are not limited, and nothing is measured. A strategy without budgets waits for its clusters on
 // purpose and needs no warning.
-func (b doubts) warnOfBudgets() {
+func (b warner) warnOfBudgets() {
 	s := &b.plan.Strategy
 	if s.AttemptLimit() > 0 || s.ProgressDeadline.Duration > 0 {
 		return
@@ -60,7 +60,7 @@ const (
 
 // warnOfSerialStages warns about stages and groups that update many clusters one after the other,
 // although the strategy does not explicitly ask for that.
-func (b doubts) warnOfSerialStages() {
+func (b warner) warnOfSerialStages() {
 	if b.target.Part {
 		return
 	}
@@ -88,13 +88,13 @@ func (b doubts) warnOfSerialStages() {
 	}
 }
 
-func (b doubts) warnOfPercent(where string, v *intstr.IntOrString, resolved, size int) {
+func (b warner) warnOfPercent(where string, v *intstr.IntOrString, resolved, size int) {
 	if v != nil && v.Type == intstr.String && resolved == 1 && size >= manyForPercent {
 		b.warn("%s updates its %s one after the other: maxConcurrency %s of them is 1, rounded down", where, clusterCount(size), v.StrVal)
 	}
 }
 
-func (b doubts) warnOfStrict(where string, strict bool, failures, concurrency, size int) {
+func (b warner) warnOfStrict(where string, strict bool, failures, concurrency, size int) {
 	if strict && failures == 1 && concurrency != 1 && size > 1 {
 		b.warn("%s updates its %s one after the other: strictFailures lets as many be in flight as may still fail, and maxFailures is 1", where, clusterCount(size))
 	}

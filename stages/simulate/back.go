@@ -68,7 +68,7 @@ func (s *simulation) rollBack() error {
 		s.rollback.result = &Back{Refused: err.Error()}
 		return s.report([]stages.Event{s.event(stages.RollbackRefused, "", err.Error())})
 	}
-	w := s.w.onTheWayBack(plan)
+	w := s.w.duringRollback(plan)
 	if of := w.Return.Calendar; of != nil {
 		if w.Calendar, err = of(plan); err != nil {
 			return fmt.Errorf("windows of the rollback run: %w", err)
@@ -104,8 +104,8 @@ func reasons(b *stages.PlannedRollback) string {
 	return strings.TrimSuffix(": "+strings.Join(all, "; "), ": ")
 }
 
-// onTheWayBack returns the environment during the rollback.
-func (w *Environment) onTheWayBack(p *stages.Plan) Environment {
+// duringRollback returns the environment during the rollback.
+func (w *Environment) duringRollback(p *stages.Plan) Environment {
 	out := *w
 	out.Members = make(map[string]Member, len(w.Members))
 	for i := range p.Clusters {

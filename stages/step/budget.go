@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// giveUp takes a failed cluster out of flight, and ends the run if that exceeds the budget.
-func (c control) giveUp(f *runstate.InFlight, reason string) {
+// failCluster takes a failed cluster out of flight, and ends the run if that exceeds the budget.
+func (c control) failCluster(f *runstate.InFlight, reason string) {
 	drain := f.Drain
 	c.leave(f, stages.Failed, reason)
 	if !drain {

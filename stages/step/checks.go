@@ -127,7 +127,7 @@ func (c control) measuredCluster(st *stages.PlannedStage, m *check.Measured) {
 	}
 	switch {
 	case run.Phase == check.Failed, run.Phase == check.Error:
-		c.giveUp(f, run.Says())
+		c.failCluster(f, run.Says())
 	case allSuccessful(checks.Checks):
 		c.complete(f, false)
 	}

@@ -82,7 +82,7 @@ func (d *draft) complete(f *runstate.InFlight, unchanged bool) {
 }
 
 // leave takes a cluster out of flight for good, as Skipped or Failed. A cluster with a pending skip
-// does not fail. [control.giveUp] decides whether a failure exceeds the budget.
+// does not fail. [control.failCluster] decides whether a failure exceeds the budget.
 func (d *draft) leave(f *runstate.InFlight, state stages.State, reason string) {
 	pos, attempt, sent, drain := f.Pos, f.Attempt, f.Sent, f.Drain
 	d.free(f)

@@ -104,7 +104,7 @@ func (ob observer) attemptFailed(f *runstate.InFlight, o *stages.Observation) {
 	case f.Drain:
 		ob.leave(f, stages.Skipped, "skipped in flight; its last attempt failed: "+f.Message)
 	case most > 0 && f.Attempt >= most:
-		ob.giveUp(f, f.Message)
+		ob.failCluster(f, f.Message)
 	case ob.r.State == stages.Stopping:
 		ob.ground(f)
 	default:
@@ -232,7 +232,7 @@ func (ob observer) clocks() {
 		case f.Phase == stages.Soaking && ob.now >= f.SoakEnds:
 			ob.healthy(f, false)
 		case f.Phase == stages.Measuring && ob.now >= f.Checks.Until:
-			ob.giveUp(f, "its checks have expired: "+stages.UnsuccessfulChecks(f.Checks.Checks))
+			ob.failCluster(f, "its checks have expired: "+stages.UnsuccessfulChecks(f.Checks.Checks))
 		}
 	})
 	ob.timeouts()
@@ -264,7 +264,7 @@ func (ob observer) overdue(f *runstate.InFlight, deadline time.Duration) {
 		ob.leave(f, stages.Skipped, reason)
 		return
 	}
-	ob.giveUp(f, reason)
+	ob.failCluster(f, reason)
 }
 
 // expireWaiting abandons clusters that could not be reached to be cleaned before the deadline.

@@ -64,7 +64,7 @@ func (c control) timeOut(clock *runstate.Clock, what string, after time.Duration
 	c.exceeded(reason)
 	c.eachInFlight(func(f *runstate.InFlight) {
 		if g == nil || g.Has(f.Pos) {
-			c.giveUp(f, reason)
+			c.failCluster(f, reason)
 		}
 	})
 }

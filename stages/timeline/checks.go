@@ -68,7 +68,7 @@ func (r *recorder) measuring(x *planned, pos, attempt int, e *stages.Event) {
 
 // check records a measurement of a stage or a group: measurements of gates have an attempt.
 func (r *recorder) check(x *planned, stage int, key gateKey, e *stages.Event) {
-	key.what = "check " + e.Check
+	key.item = "check " + e.Check
 	st := &x.plan.Stages[stage]
 	if e.Attempt == 0 {
 		if i := slices.IndexFunc(st.Checks, func(c check.Check) bool { return c.Name == e.Check }); i >= 0 {
@@ -134,6 +134,6 @@ func (r *recorder) holds(key gateKey, c *check.Check, e *stages.Event) {
 // endChecks ends the segments in which checks hold a stage.
 func (r *recorder) endChecks(x *planned, stage int) {
 	for i := range x.plan.Stages[stage].Checks {
-		r.end(gateKey{stage: x.first + stage, group: -1, what: "check " + x.plan.Stages[stage].Checks[i].Name})
+		r.end(gateKey{stage: x.first + stage, group: -1, item: "check " + x.plan.Stages[stage].Checks[i].Name})
 	}
 }

@@ -50,7 +50,7 @@ type track struct {
 // gateKey is the subject of an open segment: stage is -1 for the run.
 type gateKey struct {
 	stage, group int
-	what         string
+	item         string
 }
 
 func record(p *stages.Plan, events []simulate.Event, o Options) *Timeline {
@@ -193,7 +193,7 @@ func (r *recorder) run(x *planned, e *stages.Event) {
 
 // stage records an event of a stage or a group; group is -1 if there is none with the name.
 func (r *recorder) stage(x *planned, i, group int, e *stages.Event) {
-	st, key := &r.t.Stages[x.first+i], gateKey{stage: x.first + i, group: -1, what: e.Message}
+	st, key := &r.t.Stages[x.first+i], gateKey{stage: x.first + i, group: -1, item: e.Message}
 	if e.Group != "" {
 		key.group = group
 	}
@@ -221,12 +221,12 @@ func (r *recorder) stage(x *planned, i, group int, e *stages.Event) {
 		r.decided(key, e.By, "")
 		r.end(key)
 	case stages.ApprovalRequested, stages.ApprovalExpired, stages.ApprovalGiven, stages.ApprovalEarly, stages.ApprovalAccepted, stages.ApprovalRejected:
-		key.what = "request " + e.Request
+		key.item = "request " + e.Request
 		r.approval(key, e)
 	case stages.CheckMeasured, stages.CheckEnded:
 		r.check(x, i, key, e)
 	case stages.ClusterPending:
-		key.what = "windows"
+		key.item = "windows"
 		r.begin(key, Segment{Kind: Closed, Count: e.Count, Message: e.Message})
 		r.until(key, e.Until)
 	case stages.ClusterSkipped:
@@ -272,7 +272,7 @@ func (r *recorder) skipMany(x *planned, i, group int, e *stages.Event) {
 		}
 		return
 	}
-	key := gateKey{stage: x.first + i, group: group, what: "skip"}
+	key := gateKey{stage: x.first + i, group: group, item: "skip"}
 	r.begin(key, Segment{Kind: Skipped, Count: e.Count, Message: e.Message})
 	r.end(key)
 }

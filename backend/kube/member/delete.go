@@ -19,10 +19,10 @@ import (
 )
 
 func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
-	return failed("delete", id, c.giveUp(ctx, id, o))
+	return failed("delete", id, c.deleteOrRelease(ctx, id, o))
 }
 
-func (c *conn) giveUp(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
+func (c *conn) deleteOrRelease(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
 	if err := c.recognize(ctx); err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (p *preview) applyReason(t *target) drift.Reason {
 
 // addPruned adds an undesired object that exists.
 func (p *preview) addPruned(ctx context.Context, t *target) {
-	if t.live == nil || isTerminating(t.live) || t.doubted() && !carries(t.live, p.a.Placement) {
+	if t.live == nil || isTerminating(t.live) || t.isSuspect() && !carries(t.live, p.a.Placement) {
 		return
 	}
 	if p.removalPostponed(t) || p.a.Strategy.ReportsOnly() {

@@ -94,10 +94,10 @@ func (w *work) prune(ctx context.Context, t *target) error {
 		}
 	}
 	for range rounds {
-		if t.live == nil || isTerminating(t.live) || t.doubted() && !carries(t.live, w.a.Placement) {
+		if t.live == nil || isTerminating(t.live) || t.isSuspect() && !carries(t.live, w.a.Placement) {
 			return nil
 		}
-		err := w.giveUp(ctx, t)
+		err := w.pruneOnce(ctx, t)
 		if errors.Is(err, backend.ErrNotFound) {
 			t.live, err = nil, nil
 		}
@@ -111,9 +111,9 @@ func (w *work) prune(ctx context.Context, t *target) error {
 	return w.busy(t)
 }
 
-// giveUp deletes an object if the placement created it, according to both the ledger and the
+// pruneOnce deletes an object if the placement created it, according to both the ledger and the
 // object. It releases other objects, and reports each with the reason.
-func (w *work) giveUp(ctx context.Context, t *target) error {
+func (w *work) pruneOnce(ctx context.Context, t *target) error {
 	if w.a.Orphan {
 		return w.release(ctx, t)
 	}

@@ -186,7 +186,7 @@ func (s *session) adopts(t *target) bool {
 		return false
 	case !created(t.live, s.a.Placement) || s.u.rules.Reserves(t.id):
 		return true
-	case t.doubted():
+	case t.isSuspect():
 		return false
 	}
 	return !t.listed() || t.entry.Adopted
@@ -237,7 +237,7 @@ func (s *session) exposed(t *target) bool {
 	switch {
 	case t.live == nil || isTerminating(t.live):
 		return false
-	case !t.listed() && (!t.doubted() || !carries(t.live, s.a.Placement)):
+	case !t.listed() && (!t.isSuspect() || !carries(t.live, s.a.Placement)):
 		return false
 	}
 	return markOn(t.live, s.a.Placement) != s.mine()

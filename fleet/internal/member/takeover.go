@@ -36,7 +36,7 @@ func (w *work) markAll(ctx context.Context) error {
 			w.served = w.served || t.live != nil && markOn(t.live, w.a.Placement) == w.mine()
 		case w.hopeless(t):
 			t.unmarked = fmt.Errorf("its mark was refused: %w", t.exhausted())
-		case t.listed() || t.doubted():
+		case t.listed() || t.isSuspect():
 			wait = true
 		}
 	}

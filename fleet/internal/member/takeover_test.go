@@ -174,12 +174,12 @@ func (p pausedTrial) run(t *testing.T) (held, window bool) {
 // compare reports whether the old leader created an object that it was allowed to create.
 func (p pausedTrial) compare(t *testing.T, k *kit, before map[string]*unstructured.Unstructured) (window bool) {
 	after := k.state()
-	doubted := map[string]bool{}
+	isSuspect := map[string]bool{}
 	for _, o := range k.ledger().Suspects {
-		doubted[o.ID.String()] = true
+		isSuspect[o.ID.String()] = true
 	}
 	for id, obj := range after {
-		if p.Unfenced && before[id] == nil && doubted[id] && carries(obj, kitPlacement) {
+		if p.Unfenced && before[id] == nil && isSuspect[id] && carries(obj, kitPlacement) {
 			window = true
 			delete(after, id)
 		}

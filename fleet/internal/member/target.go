@@ -58,8 +58,8 @@ const (
 // listed reports whether the ledger has the object in Objects.
 func (t *target) listed() bool { return t.in == inObjects }
 
-// doubted reports whether the ledger has the object in Suspects only.
-func (t *target) doubted() bool { return t.in == inSuspects }
+// isSuspect reports whether the ledger has the object in Suspects only.
+func (t *target) isSuspect() bool { return t.in == inSuspects }
 
 // kind is the kind that a CustomResourceDefinition defines, in all its versions.
 type kind struct{ group, kind string }

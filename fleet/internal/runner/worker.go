@@ -37,8 +37,8 @@ type worker struct {
 	// cluster.
 	delay time.Duration
 	last  stages.Observation
-	// unheard is the number of observations that the driver has not read yet.
-	unheard atomic.Int32
+	// unreadObservations is the number of observations that the driver has not read yet.
+	unreadObservations atomic.Int32
 }
 
 // gone reports whether the worker's goroutine has ended.
@@ -166,12 +166,12 @@ func (w *worker) news(ctx context.Context, o stages.Observation) {
 
 func (w *worker) send(ctx context.Context, o stages.Observation) {
 	w.last = o
-	w.unheard.Add(1)
+	w.unreadObservations.Add(1)
 	select {
 	case w.of.inbox <- received{o, w}:
 		w.of.wake()
 	case <-ctx.Done():
-		w.unheard.Add(-1)
+		w.unreadObservations.Add(-1)
 	}
 }
 

@@ -83,7 +83,7 @@ func (ws *workers) reconcile(ctx context.Context, actions []*stages.Action) {
 func (ws *workers) ensure(ctx context.Context, a *stages.Action) {
 	w := ws.at[a.Pos]
 	same := w != nil && w.a.Attempt == a.Attempt && !w.ended
-	if same && (!w.gone() || w.unheard.Load() > 0) {
+	if same && (!w.gone() || w.unreadObservations.Load() > 0) {
 		w.round = ws.round // an unread observation may explain why the worker has ended
 		return
 	}
@@ -118,7 +118,7 @@ func (ws *workers) assignment(a *stages.Action) member.Assignment {
 func (ws *workers) observations(ctx context.Context, longest time.Duration, enough int) (out []stages.Observation) {
 	take := func(o received) {
 		out = append(out, o.Observation)
-		o.by.unheard.Add(-1)
+		o.by.unreadObservations.Add(-1)
 	}
 	select {
 	case o := <-ws.inbox:

@@ -237,7 +237,7 @@ func TestObservationsAreReadTogether(t *testing.T) {
 				ws, w := newTestWorkers(nil), new(worker)
 				var sent sync.WaitGroup
 				for _, after := range c.come {
-					w.unheard.Add(1)
+					w.unreadObservations.Add(1)
 					sent.Go(func() {
 						time.Sleep(after)
 						ws.inbox <- received{stages.Observation{}, w}
@@ -249,7 +249,7 @@ func TestObservationsAreReadTogether(t *testing.T) {
 				if took := time.Since(began); len(heard) != c.read || took != c.after {
 					t.Errorf("%d observations after %v, want %d after %v", len(heard), took, c.read, c.after)
 				}
-				if left := int(w.unheard.Load()); left != len(c.come)-c.read {
+				if left := int(w.unreadObservations.Load()); left != len(c.come)-c.read {
 					t.Errorf("%d observations count as unread", left)
 				}
 				sent.Wait()

@@ -74,7 +74,7 @@ func (a *Applications) Reconcile(ctx context.Context, app *unstructured.Unstruct
 		return Outcome{}, err
 	}
 	rec := &oam.Record{}
-	if last.isThere() {
+	if last.exists() {
 		out.Run = last.Release.Run.Name
 		progress, err := a.progress(ctx, last)
 		switch {
@@ -93,7 +93,7 @@ func (a *Applications) Reconcile(ctx context.Context, app *unstructured.Unstruct
 // It does not touch a placement of another owner.
 func (a *Applications) Remove(ctx context.Context, namespace, name string) (gone bool, err error) {
 	last, err := a.published(ctx, namespace, name)
-	if err != nil || !last.isThere() {
+	if err != nil || !last.exists() {
 		return err == nil, err
 	}
 	placement, owner := last.Release.Placement.Name, oam.PlacementOwner
@@ -110,7 +110,7 @@ func (a *Applications) Remove(ctx context.Context, namespace, name string) (gone
 // begun, the error matches [backend.ErrNotFound].
 func (a *Applications) Last(ctx context.Context, namespace, name string) (oam.Record, error) {
 	last, err := a.published(ctx, namespace, name)
-	if err == nil && !last.isThere() {
+	if err == nil && !last.exists() {
 		err = noWorkflow(namespace, name)
 	}
 	if err != nil {
@@ -137,7 +137,7 @@ func (a *Applications) progress(ctx context.Context, last *published) (oam.Recor
 // read afterwards is final until a person acts or the application changes.
 func (a *Applications) Moves(ctx context.Context, namespace, name string) (bool, error) {
 	last, err := a.published(ctx, namespace, name)
-	if err != nil || !last.isThere() {
+	if err != nil || !last.exists() {
 		return false, err
 	}
 	runs, err := a.Engine.Placement(last.Release.Placement.Name).RunNames(ctx)

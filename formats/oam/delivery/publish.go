@@ -31,9 +31,9 @@ type published struct {
 
 const recordFormat = 1
 
-func (p *published) isThere() bool { return p.revision != "" }
+func (p *published) exists() bool { return p.revision != "" }
 
-// published reads the record of the last release of an application; isThere returns false if
+// published reads the record of the last release of an application; exists returns false if
 // there was none.
 func (a *Applications) published(ctx context.Context, namespace, name string) (*published, error) {
 	p := &published{key: "application/" + namespace + "/" + name}
@@ -74,14 +74,14 @@ func (a *Applications) publish(ctx context.Context, obj *unstructured.Unstructur
 	if err != nil {
 		return false, problem{err}
 	}
-	if last.isThere() && app.PublishVersion != "" && app.PublishVersion == last.Release.Version {
+	if last.exists() && app.PublishVersion != "" && app.PublishVersion == last.Release.Version {
 		return a.ensure(ctx, last.Release)
 	}
 	release, err := a.resolve(ctx, app)
 	switch {
 	case err != nil:
 		return false, err
-	case last.isThere() && release.Version == last.Release.Version:
+	case last.exists() && release.Version == last.Release.Version:
 		return a.ensure(ctx, last.Release)
 	}
 	if confirm != nil {

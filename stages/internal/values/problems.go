@@ -8,17 +8,17 @@ import (
 )
 
 // ProblemsOf returns the problems as one error, or nil. The first parameter names the item.
-func ProblemsOf(what string, problems field.ErrorList) error {
+func ProblemsOf(subject string, problems field.ErrorList) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &problemsError{what, problems.ToAggregate()}
+	return &problemsError{subject, problems.ToAggregate()}
 }
 
 // problemsError is an aggregate of problems with the same text as the aggregate. The aggregate's
 // own text takes time that grows with the square of its length.
 type problemsError struct {
-	what     string
+	subject  string
 	problems utilerrors.Aggregate
 }
 
@@ -29,9 +29,9 @@ func (e *problemsError) Error() string {
 		texts[i] = all[i].Error()
 	}
 	if len(texts) == 1 {
-		return e.what + ": " + texts[0]
+		return e.subject + ": " + texts[0]
 	}
-	return e.what + ": [" + strings.Join(texts, ", ") + "]"
+	return e.subject + ": [" + strings.Join(texts, ", ") + "]"
 }
 
 func (e *problemsError) Unwrap() error { return e.problems }
