@@ -66,7 +66,7 @@ func TestACommandToAnEndedRunIsRefused(t *testing.T) {
 	refuses := func() {
 		t.Helper()
 		for _, verb := range []string{"start", "stop", "abort --yes", "retry", "skip --what cluster/eu-1 --yes"} {
-			v.shows(cli.ExitFailed, verb+" shop-1", "run shop-1", "is Completed")
+			v.shows(cli.ExitFailed, verb+" shop-1", "run shop-1", "ended as Completed")
 		}
 	}
 	refuses()

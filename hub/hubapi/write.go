@@ -146,7 +146,7 @@ func withoutEffect(u *unstructured.Unstructured, verb stages.Verb) error {
 	case verb == stages.RequestRollback && s.State == stages.NotStarted:
 		return &stages.RefusedError{Verb: verb, State: s.State, Reason: "it has not changed anything: delete it instead"}
 	case verb != stages.RequestRollback && run.IsEnded() && s.State != stages.Stopped:
-		return &stages.RefusedError{Verb: verb, State: s.State, Reason: "the run has ended: it is " + string(s.State)}
+		return &stages.RefusedError{Verb: verb, State: s.State, Reason: "the run has ended as " + string(s.State)}
 	case s.State == "":
 		return &stages.RefusedError{Verb: verb, Reason: s.Problem}
 	}

@@ -109,7 +109,7 @@ func TestARunThatIsNotRolledBack(t *testing.T) {
 	if end.Back == nil || end.Back.Refused != why || end.Back.Plan != nil {
 		t.Fatalf("%+v", end.Back)
 	}
-	for _, want := range []string{"1m0s RollbackRefused: " + why, "5m0s CommandRefused Start: the run has ended: it is Failed"} {
+	for _, want := range []string{"1m0s RollbackRefused: " + why, "5m0s CommandRefused Start: the run has ended as Failed"} {
 		if !strings.Contains(got, want+"\n") {
 			t.Errorf("no %s in\n%s", want, got)
 		}

@@ -33,7 +33,7 @@ func Allowed(p *stages.Plan, r *Run, c stages.Command) error {
 // refusal returns why cmd does not fit the state of the run, or "". It has no side effects.
 func (c commands) refusal(cmd *stages.Command) string {
 	if c.r.Final(c.p) {
-		why := "the run has ended: it is " + string(c.r.State)
+		why := "the run has ended as " + string(stateOf(c.p, &c.r))
 		switch cmd.Verb {
 		case stages.Supersede:
 			return "" // already superseded, which the other run did not know when it sent the command

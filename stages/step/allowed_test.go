@@ -184,8 +184,8 @@ func checkCell(t *testing.T, w *scriptEnv, directive string, state stages.State,
 }
 
 func TestARefusalNamesTheCommandTheStateAndTheReason(t *testing.T) {
-	ended := &stages.RefusedError{Verb: stages.Stop, State: stages.Completed, Reason: "the run has ended: it is Completed"}
-	if diff := cmp.Diff("command Stop is refused: the run has ended: it is Completed", ended.Error()); diff != "" {
+	ended := &stages.RefusedError{Verb: stages.Stop, State: stages.Completed, Reason: "the run has ended as Completed"}
+	if diff := cmp.Diff("command Stop is refused: the run has ended as Completed", ended.Error()); diff != "" {
 		t.Error(diff)
 	}
 	w := azureEnv(t)
