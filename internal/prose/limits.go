@@ -13,7 +13,7 @@ import (
 
 // limits are the greatest values that the measures may have.
 type limits struct {
-	// since is the revision after which the titles of commits count.
+	// since is a revision: the titles of later commits count.
 	since string
 	// most has a limit in percent for each measure, in the order of names.
 	most  map[string]float64

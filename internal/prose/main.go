@@ -2,7 +2,7 @@
 // translated English, and holds the shares to limits that only fall.
 //
 //	go run ./internal/prose             # the shares beside their limits, and the worst packages
-//	go run ./internal/prose -show PATH  # the marked sentences below a path
+//	go run ./internal/prose -show PATH  # the marked sentences below a path; titles for those of commits
 //	go run ./internal/prose -check      # exits with 1 if a share is not within its limit
 //	go run ./internal/prose -lower      # lowers the limits to the shares that were reached
 //
@@ -66,7 +66,7 @@ func run(out io.Writer, root, show string, check, lower bool) error {
 	return nil
 }
 
-// printTitles writes the marked titles, and those that are too long.
+// printTitles writes the marked titles and the long titles.
 func printTitles(out io.Writer, titles []string) error {
 	for _, title := range titles {
 		if isMarked(title) || utf8.RuneCountInString(title) > longest {
