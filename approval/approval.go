@@ -44,7 +44,8 @@ type Policy struct {
 	// DistinctApprovers makes each approval count in one quorum only, so that nobody approves for two
 	// groups. If an identity is in several of the groups, its approval counts where it is needed: in
 	// the first unmet quorum of its groups, and in another one if a later approver could only meet
-	// that first quorum.
+	// that first quorum. An authority counts as one approver: if it joins the approvals of several
+	// authorities into one, that approval counts in one quorum.
 	DistinctApprovers bool `json:"distinctApprovers,omitempty"`
 	// ForbidStarter refuses decisions by the identity that started the run, and all
 	// decisions if that identity is unknown.

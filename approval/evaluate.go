@@ -66,6 +66,27 @@ func holding(all []Decision, d *Decision, now time.Time) []Decision {
 // each with the number of approvals that it still lacks.
 func Missing(r Request) []Quorum { return tallyOf(&r).missing() }
 
+// Wanted returns the quorums in which an approval by another identity counts now, in the order of
+// the policy: those of [Missing], and with Count 0 those that are met. In a met quorum it counts if
+// an approver of that quorum can count in an unmet one instead, see Policy.DistinctApprovers, or if
+// an unmet quorum is open to any identity.
+func Wanted(r Request) (out []Quorum) {
+	missing := Missing(r)
+	for _, q := range quorums(r.Policy) {
+		i := slices.IndexFunc(missing, func(m Quorum) bool { return m.Group == q.Group })
+		switch {
+		case i >= 0:
+			out = append(out, missing[i])
+		case tallyOf(&r).add(Identity{Name: nobody, Groups: []string{q.Group}}):
+			out = append(out, Quorum{Group: q.Group})
+		}
+	}
+	return out
+}
+
+// nobody is a name that no approver has, because it is invisible.
+const nobody = "\x00"
+
 // Naming says how the requests of a run are named.
 type Naming string
 

@@ -56,6 +56,37 @@ func TestDistinctApprovers(t *testing.T) {
 	}
 }
 
+// Wanted has the missing quorums, and the met ones in which an approval by another identity counts.
+func TestWanted(t *testing.T) {
+	one := []Quorum{{"ops", 1}, {"security", 1}}
+	ann := Identity{Name: "ann", Groups: []string{"ops", "security"}}
+	for name, c := range map[string]struct {
+		policy Policy
+		by     []Identity
+		want   []Quorum
+	}{
+		"no policy":                      {want: []Quorum{{"", 1}}},
+		"nobody has approved":            {policy: Policy{Quorums: one, DistinctApprovers: true}, want: one},
+		"an approver in both groups":     {policy: Policy{Quorums: one, DistinctApprovers: true}, by: []Identity{ann}, want: []Quorum{{"ops", 0}, {"security", 1}}},
+		"one in a single group":          {policy: Policy{Quorums: one, DistinctApprovers: true}, by: []Identity{{"bob", []string{"ops"}}}, want: one[1:]},
+		"all have approved":              {policy: Policy{Quorums: one}, by: []Identity{ann}},
+		"a member of a group is anybody": {policy: Policy{Quorums: []Quorum{{"ops", 1}, {"", 2}}}, by: []Identity{ann}, want: []Quorum{{"ops", 0}, {"", 1}}},
+		"anybody frees a member": {
+			policy: Policy{Quorums: []Quorum{{"", 1}, {"ops", 1}}, DistinctApprovers: true}, by: []Identity{ann}, want: []Quorum{{"", 0}, {"ops", 1}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := Request{Policy: c.policy}
+			for _, who := range c.by {
+				r.Decisions = append(r.Decisions, Decision{Verdict: Approve, By: who})
+			}
+			if diff := cmp.Diff(c.want, Wanted(r)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // A request of distinct approvers is accepted exactly if there is an assignment of the approvers to
 // the quorums in which each approver counts once.
 func TestDistinctApproversAgreeWithAnAssignment(t *testing.T) {

@@ -2,8 +2,10 @@ package authority
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -114,13 +116,16 @@ func chosen(r *approval.Request, all []*answer, match func(*answer) bool) approv
 // perGroup has an authority for each group.
 type perGroup map[string]*member
 
-// PerGroup asks the authorities of the groups that the policy still lacks: see approval.Missing.
+// PerGroup asks the authorities of the groups in which an approval counts now: see approval.Wanted.
 // The key "" is for the quorum of any identity. An authority answers only for its own group,
 // whatever other groups its identity is in. An answer of an identity outside the group is an error.
 //
 // A rejection takes precedence over approvals, and a lasting approval over approvals that hold only
 // at a point in time. PerGroup returns approvals that hold only at a point in time together, in one
-// decision that counts once in each of their groups.
+// decision that counts once in each of their groups. If the policy has DistinctApprovers, such a
+// decision would count in one group only. PerGroup then returns one of the approvals if the others
+// are not needed beside it, or else an error: at most one group of such a policy may have an authority whose
+// approvals hold only at a point in time.
 func PerGroup(groups map[string]approval.Authority) approval.Authority {
 	p := perGroup{}
 	for group, a := range groups {
@@ -158,7 +163,7 @@ func (a ofGroup) Decide(ctx context.Context, r approval.Request) (approval.Decis
 // NextAsk returns when the authority asks to be called.
 func (a ofGroup) NextAsk(r approval.Request) time.Duration { return wish(a.Authority, r) }
 
-// Decide asks the authorities of the groups that the policy lacks.
+// Decide asks the authorities of the groups in which an approval counts now.
 func (p perGroup) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	lasting := func(a *answer) bool { return a.approves() && !a.PointInTime && counts(&r, &a.Decision) }
 	answers := ask(ctx, p.asked(r), r, func(all []*answer) bool {
@@ -170,6 +175,12 @@ func (p perGroup) Decide(ctx context.Context, r approval.Request) (approval.Deci
 		}
 	}
 	momentary := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return !a.approves() || !counts(&r, &a.Decision) })
+	if r.Policy.DistinctApprovers && len(momentary) > 1 {
+		if i := slices.IndexFunc(momentary, func(a *answer) bool { return isEnough(&r, a, momentary) }); i >= 0 {
+			return momentary[i].Decision, nil
+		}
+		return approval.Decision{}, errors.Join(problems(ctx, answers), notDistinct(momentary))
+	}
 	d := chosen(&r, answers, (*answer).approves)
 	if len(momentary) > 0 {
 		d = joint(&r, momentary, allGroups(momentary))
@@ -180,11 +191,21 @@ func (p perGroup) Decide(ctx context.Context, r approval.Request) (approval.Deci
 	return approval.Decision{}, problems(ctx, answers)
 }
 
-// NextAsk returns when the first authority of the groups that the policy lacks asks to be called.
+// notDistinct returns the error for momentary approvals of several groups, which would count as one.
+func notDistinct(all []*answer) error {
+	var names []string
+	for _, a := range all {
+		names = append(names, a.by.name)
+	}
+	return fmt.Errorf("%s approve only at a point in time, which counts as one approval, and the policy has DistinctApprovers: at most one of these groups may have such an authority", strings.Join(names, " and "))
+}
+
+// NextAsk returns when the first authority of the groups in which an approval counts now asks to be
+// called.
 func (p perGroup) NextAsk(r approval.Request) time.Duration { return nextOf(p.asked(r), r) }
 
 func (p perGroup) asked(r approval.Request) (out []*member) {
-	for _, q := range approval.Missing(r) {
+	for _, q := range approval.Wanted(r) {
 		if m := p[q.Group]; m != nil && !slices.Contains(out, m) {
 			out = append(out, m)
 		}

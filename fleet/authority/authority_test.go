@@ -74,6 +74,12 @@ func decided(r approval.Request, name string, groups ...string) approval.Request
 	return r
 }
 
+// distinct makes the approvers of a request count in one quorum each.
+func distinct(r approval.Request) approval.Request {
+	r.Policy.DistinctApprovers = true
+	return r
+}
+
 func all(members []string) (out []approval.Authority) {
 	for _, m := range members {
 		out = append(out, says(m))
@@ -222,6 +228,23 @@ func TestPerGroup(t *testing.T) {
 			three, "",
 			"group sre: no connection\ngroup qa: context deadline exceeded",
 		},
+		"distinct momentary ones": {
+			map[string]string{"sre": "momentary a sre", "qa": "momentary b qa", "sec": "error"},
+			func() approval.Request { return distinct(three()) },
+			"",
+			"group sec: no connection\ngroup sre and group qa approve only at a point in time, which counts as one approval, and the policy has DistinctApprovers: at most one of these groups may have such an authority",
+		},
+		"a distinct momentary one": {
+			map[string]string{"sre": "momentary a sre", "qa": "nothing"}, func() approval.Request { return distinct(three()) }, "momentary a sre", "",
+		},
+		"distinct momentary ones, one is enough": {
+			map[string]string{"sre": "momentary a sre", "qa": "momentary b qa"}, func() approval.Request {
+				return distinct(decided(request(group("sre", 1), group("qa", 1), group("slipway:no-drift", 1)), "x", "sre", "qa"))
+			}, "momentary a sre", "",
+		},
+		"distinct, a complete group": {map[string]string{"sre": "approve a sre"}, func() approval.Request {
+			return distinct(decided(three(), "x", "sre", "qa"))
+		}, "approve a sre", ""},
 		"any group":    {map[string]string{"": "approve a sre"}, func() approval.Request { return request() }, "approve a", ""},
 		"no authority": {nil, three, "", ""},
 	} {

@@ -45,5 +45,6 @@
 //
 // Such approvals of several members count together as only one decision, because an engine
 // remembers one per authority. Therefore, if a policy requires two identities of one group, two
-// such authorities in one combination cannot provide both.
+// such authorities in one combination cannot provide both. Neither can they if the policy has
+// DistinctApprovers and requires an approval from each of two groups: see [PerGroup].
 package authority

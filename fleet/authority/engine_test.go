@@ -72,10 +72,10 @@ func (g *gate) is(after time.Duration, want stages.State) {
 	}
 }
 
-func (g *gate) approve(name, group string) {
+func (g *gate) approve(name string, groups ...string) {
 	g.t.Helper()
 	g.must(g.engine.Run("run").Command(g.t.Context(), stages.Command{
-		Verb: stages.Decide, Name: "run-before-all", By: approval.Identity{Name: name, Groups: []string{group}}, Decision: &approval.Decision{Verdict: approval.Approve},
+		Verb: stages.Decide, Name: "run-before-all", By: approval.Identity{Name: name, Groups: groups}, Decision: &approval.Decision{Verdict: approval.Approve},
 	}))
 }
 
@@ -173,6 +173,26 @@ func TestMomentaryGroupsApproveTogether(t *testing.T) {
 		load.is(true)
 		g.is(time.Minute, stages.Completed)
 	})
+}
+
+// TestPerGroupFreesAnApproverForAnotherGroup checks that an authority is asked although its group is
+// complete, if with its approval an earlier approver counts in another group.
+func TestPerGroupFreesAnApproverForAnotherGroup(t *testing.T) {
+	for name, sre := range map[string]approval.Authority{
+		"lasting":   authority.WithDeadline(says("nothing"), time.Hour, approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "bob", Groups: []string{"sre"}}}),
+		"momentary": authority.Last(&metric{name: "bob", group: "sre", good: true}, "sre"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				policy := approvalOf("sre", "dev")
+				policy.Approval.DistinctApprovers = true
+				g := newGate(t, authority.PerGroup(map[string]approval.Authority{"sre": sre}), policy)
+				g.is(time.Minute, stages.Running)
+				g.approve("ann", "sre", "dev")
+				g.is(time.Hour, stages.Completed)
+			})
+		})
+	}
 }
 
 // TestLastBesideNoDrift checks that a measurement that is asked last and the engine's own drift

@@ -94,12 +94,24 @@ func isNew(r *approval.Request, d *approval.Decision) bool {
 
 // counts reports whether an engine that received the decision now would count it for the request.
 func counts(r *approval.Request, d *approval.Decision) bool {
+	_, err := evaluate(r, d)
+	return err == nil
+}
+
+// isEnough reports whether none of the other approvals would count beside an approval.
+func isEnough(r *approval.Request, a *answer, all []*answer) bool {
+	next, err := evaluate(r, &a.Decision)
+	return err == nil && !slices.ContainsFunc(all, func(b *answer) bool { return b != a && counts(&next, &b.Decision) })
+}
+
+// evaluate returns the request as it would be if an engine received the decision now.
+func evaluate(r *approval.Request, d *approval.Decision) (approval.Request, error) {
 	now := time.Now()
 	if now.Before(r.Opened) {
 		now = r.Opened
 	}
 	received := *d
 	received.Binding, received.At = r.Binding, now
-	_, _, err := approval.Evaluate(*r, received, now)
-	return err == nil
+	next, _, err := approval.Evaluate(*r, received, now)
+	return next, err
 }

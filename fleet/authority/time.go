@@ -77,7 +77,9 @@ type last struct {
 }
 
 // Last asks an authority once the policy lacks only approvals of the named groups, and the waits
-// beside the gate have ended. The authority's approval then holds only at a point in time: the gate
+// beside the gate have ended. If the policy has DistinctApprovers, an approval of another group is
+// not lacking if an earlier approver counts there once the named groups approve. The authority's
+// approval then holds only at a point in time: the gate
 // opens because of a measurement at that moment, and an expensive measurement is not made earlier.
 // This is how fleet.NoDrift compares clusters.
 //
@@ -107,6 +109,13 @@ func (l *last) NextAsk(r approval.Request) time.Duration {
 }
 
 func (l *last) turn(r approval.Request) bool {
+	if r.Policy.DistinctApprovers {
+		r.Decisions = slices.Clone(r.Decisions)
+		for i, g := range l.groups {
+			by := approval.Identity{Name: fmt.Sprintf("\x00%d", i), Groups: []string{g}}
+			r.Decisions = append(r.Decisions, approval.Decision{Verdict: approval.Approve, By: by, Binding: r.Binding})
+		}
+	}
 	others := func(q approval.Quorum) bool { return !slices.Contains(l.groups, q.Group) }
 	return !slices.ContainsFunc(approval.Missing(r), others) && !time.Now().Before(r.NotBefore)
 }

@@ -127,8 +127,13 @@ func notAgain(follows string, expires time.Time, then, now string) string {
 }
 
 func missing(req approval.Request) string {
-	var out string
-	for _, q := range approval.Missing(req) {
+	var out, also string
+	anybody := false
+	for _, q := range approval.Wanted(req) {
+		if q.Count == 0 {
+			also += ", an approval by " + cmp.Or(q.Group, "anybody") + " counts, too"
+			continue
+		}
 		if out != "" {
 			out += ", "
 		}
@@ -140,8 +145,12 @@ func missing(req approval.Request) string {
 		if q.Group != "" {
 			out += " by " + q.Group
 		}
+		anybody = anybody || q.Group == ""
 	}
-	return out + " needed"
+	if anybody {
+		also = ""
+	}
+	return out + " needed" + also
 }
 
 // windowsAwaited names the groups of the current stage with clusters that are outside their
