@@ -23,8 +23,7 @@ import (
 // Command sends a command to a run. It returns once the command is stored; the engine that drives
 // the run executes it, or refuses it with a CommandRefused event. A command to a stopped run, or
 // about a later stage, takes effect later: if no other event shows it, a CommandAccepted event says
-// when. A command that a run refuses because it has ended is a [*stages.RefusedError], and is not
-// stored. A command whose ID was used before changes nothing. If the earlier command is still
+// when. A command to a run that has ended for good is a [*stages.RefusedError], and is not stored. A command whose ID was used before changes nothing. If the earlier command is still
 // stored and differs, the error matches backend.ErrConflict. An empty ID is replaced by a new one;
 // any other ID must be a DNS subdomain. At is overwritten.
 //
@@ -57,8 +56,10 @@ func (h RunHandle) Command(ctx context.Context, c stages.Command) error {
 		if err != nil {
 			return err
 		}
-		if err := step.Allowed(p, &rr.Run, c); err != nil {
-			return fmt.Errorf("run %s: %w", h.name, err)
+		if rr.Run.Final(p) {
+			if err := step.Allowed(p, &rr.Run, c); err != nil {
+				return fmt.Errorf("run %s: %w", h.name, err)
+			}
 		}
 	}
 	return h.e.commands.Send(ctx, rr.Run.UID, c)

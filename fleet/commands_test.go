@@ -143,8 +143,9 @@ func TestACommandThatAWatchReportsIsReadAlone(t *testing.T) {
 	})
 }
 
-// A command that a run refuses because it has ended is not stored, and the error has the state. A
-// command whose ID was used before changes nothing, also after the end.
+// A command to a run that has ended for good is not stored, and the error has the state. A run that
+// can be started again takes a Start and then a Stop. A command whose ID was used before changes
+// nothing, also after the end.
 func TestACommandToAnEndedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 1)
@@ -161,7 +162,7 @@ func TestACommandToAnEndedRun(t *testing.T) {
 		settle()
 		w.command(e, "ended", stages.Command{ID: "once", Verb: stages.Abort})
 		for run, verbs := range map[string][]stages.Verb{
-			"done": {stages.Start, stages.Stop, stages.Abort, stages.Retry}, "ended": {stages.Start, stages.Stop, stages.Abort, stages.Retry}, "again": {stages.Stop},
+			"done": {stages.Start, stages.Stop, stages.Abort, stages.Retry}, "ended": {stages.Start, stages.Stop, stages.Abort, stages.Retry},
 		} {
 			state := must(e.Run(run).Status(t.Context()))(t).Run.State
 			for _, verb := range verbs {
@@ -174,6 +175,11 @@ func TestACommandToAnEndedRun(t *testing.T) {
 		}
 		if err := e.Run("ended").Command(t.Context(), stages.Command{ID: "once", Verb: stages.Abort}); err != nil {
 			t.Errorf("the same command once more: %v", err)
+		}
+		for _, verb := range []stages.Verb{stages.Start, stages.Stop} { // the Start may be on its way
+			if err := e.Run("again").Command(t.Context(), stages.Command{Verb: verb}); err != nil {
+				t.Errorf("%s of a failed run that can be started again: %v", verb, err)
+			}
 		}
 		settle()
 		w.tidy()

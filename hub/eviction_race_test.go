@@ -91,13 +91,10 @@ func newEvictionEnv(t *testing.T) *evictionEnv {
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		ended := make(chan error)
 		go func() { ended <- driver.Start(ctx) }()
-		deadline := time.Now().Add(time.Minute)
-		for s, err := driver.Run(run).Status(ctx); err != nil || !s.Run.IsEnded(); s, err = driver.Run(run).Status(ctx) {
-			if time.Now().After(deadline) {
-				t.Errorf("run %s does not end: %s, %v", run, s.Run.State, err)
-				break
-			}
-			time.Sleep(time.Millisecond)
+		patient, cancel := context.WithTimeout(ctx, time.Minute)
+		defer cancel()
+		if s, err := driver.Run(run).Wait(patient); err != nil { // the placement has recorded the end, too
+			t.Errorf("run %s does not end: %s, %v", run, s.Run.State, err)
 		}
 		stop()
 		<-ended

@@ -179,7 +179,8 @@ func TestOmissionsNameObjectsOfUsers(t *testing.T) {
 	account := with(object("v1", "ServiceAccount", "ns", "default"), []any{map[string]any{"name": "registry"}}, "imagePullSecrets")
 	account.SetAnnotations(map[string]string{"example.com/role": "r"})
 	hub := objects{
-		object("v1", "Namespace", "", "ns"), object("v1", "Namespace", "", "plain"), object("v1", "ServiceAccount", "plain", "default"),
+		object("v1", "Namespace", "", "ns"), object("v1", "Namespace", "", "plain"),
+		with(object("v1", "ServiceAccount", "plain", "default"), []any{map[string]any{"name": "default-dockercfg-x7k2p"}}, "imagePullSecrets"),
 		account, object("v1", "Pod", "ns", "debug"), object("coordination.k8s.io/v1", "Lease", "ns", "leader"),
 		controlled(object("v1", "Pod", "ns", "web-1"), "apps/v1", "ReplicaSet", "u1"),
 	}

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -125,11 +126,21 @@ func settings(id ID, obj map[string]any) (paths []string) {
 		field string
 		path  string
 	}{{obj, "automountServiceAccountToken", ""}, {obj, "imagePullSecrets", ""}, {meta, "annotations", "metadata."}, {meta, "labels", "metadata."}} {
-		if _, set := at.in[at.field]; set {
+		if value, set := at.in[at.field]; set && !generatedPullSecrets(value) {
 			paths = append(paths, at.path+at.field)
 		}
 	}
 	return paths
+}
+
+// generatedPullSecrets reports whether a field has only the pull secrets that OpenShift gives to each
+// ServiceAccount.
+func generatedPullSecrets(field any) bool {
+	secrets, is := field.([]any)
+	return is && !slices.ContainsFunc(secrets, func(s any) bool {
+		secret, _ := s.(map[string]any)
+		return !strings.Contains(text(secret, "name"), "-dockercfg-")
+	})
 }
 
 func owned(meta map[string]any) bool {

@@ -44,7 +44,7 @@ func newDescribe(o *options) *cobra.Command {
 				return o.describe(ctx, c, l, getter{placement: name}, "Runs", "Snapshots", "Clusters")
 			case l.Kind == "run":
 				err := o.describeRun(ctx, c, name)
-				if s := c.unrecorded(ctx, name, err); s != nil {
+				if s, _ := c.unrecorded(ctx, name, err); s != nil {
 					return o.describeUnrecorded(s)
 				}
 				if o.isUnreadable(err) {
@@ -231,7 +231,7 @@ func newExplain(o *options) *cobra.Command {
 			run := c.run()
 			if len(c.args) == 1 {
 				waiting, err := c.Run(run).Waiting(ctx)
-				if s := c.unrecorded(ctx, run, err); s != nil {
+				if s, _ := c.unrecorded(ctx, run, err); s != nil {
 					return o.explainState(run, s, s.State, s.Reason)
 				}
 				if err != nil {

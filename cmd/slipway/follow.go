@@ -36,8 +36,8 @@ func newHistory(o *options) *cobra.Command {
 				if run, is := strings.CutPrefix(c.args[0], "run/"); is {
 					if s, err := o.awaitTaken(ctx, c, run); err != nil {
 						return err
-					} else if s != nil {
-						return o.endUnrecorded(s)
+					} else if s != nil { // there are no events to print
+						return cli.Unsuccessful(s.Name, s.State, s.Reason, "")
 					}
 				}
 				s := o.NewStream()
@@ -115,7 +115,7 @@ func (o *options) awaitEnd(ctx context.Context, c call, run string) (end, error)
 	if err != nil || out.isOver() {
 		return out, errors.Join(err, awaitShown(ctx, c, &out))
 	}
-	if isHalted(&s) {
+	if c.isHalted(ctx, s.Run.Name) {
 		o.sayHalted(s.Run.Name, s.Run.State)
 	}
 	if err := noEngine(c); err != nil {

@@ -273,8 +273,7 @@ func notOpen(ctx context.Context, c call, run string, named ...string) error {
 	}
 	for _, e := range slices.Backward(h.Events) {
 		did := map[stages.EventType]string{stages.ApprovalAccepted: "approved", stages.ApprovalRejected: "rejected"}[e.Type]
-		// a hub has names of its own for requests, which end in the stage
-		if did == "" || len(named) > 0 && e.Request != named[0] && (c.Hub == nil || !strings.HasSuffix(named[0], "-"+e.Stage)) {
+		if did == "" || len(named) > 0 && e.Request != named[0] && (c.Hub == nil || !isRequestOf(run, &e, named[0])) {
 			continue
 		}
 		name := e.Request
@@ -291,6 +290,21 @@ func notOpen(ctx context.Context, c call, run string, named ...string) error {
 		problem += " " + named[0]
 	}
 	return &errdef.Error{Op: errdef.Read, Kind: errdef.Run, Name: run, Problem: problem, Err: backend.ErrNotFound}
+}
+
+// isRequestOf reports whether the object of a request on a hub, which has a name of its own, is the
+// request of an event of a run.
+func isRequestOf(run string, e *stages.Event, name string) bool {
+	run = run[strings.LastIndex(run, "/")+1:]
+	name = name[strings.LastIndex(name, "/")+1:]
+	for _, naming := range []approval.Naming{approval.NamedByStage, approval.NamedBySide} {
+		for _, when := range []approval.When{approval.Before, approval.After} {
+			if name == naming.RequestName(run, e.Stage, e.Group, when) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // withoutRun returns the error of a decision. If the call names a request where RUN is expected, it

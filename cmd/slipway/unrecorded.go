@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,20 +12,23 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // unrecorded returns the summary of a run that a hub refused, has not taken yet, or has forgotten. It
-// is nil unless err says that the run has no record.
-func (c call) unrecorded(ctx context.Context, run string, err error) *fleet.RunSummary {
+// returns err unless err says that the run has no record, and backend.ErrConflict if the hub has
+// recorded the run since.
+func (c call) unrecorded(ctx context.Context, run string, err error) (*fleet.RunSummary, error) {
 	if c.Hub == nil || !errors.Is(err, backend.ErrNotFound) {
-		return nil
+		return nil, err
 	}
-	s, err := c.Hub.Unrecorded(ctx, run)
-	if err != nil {
-		return nil
+	switch s, none := c.Hub.Unrecorded(ctx, run); {
+	case none == nil:
+		return &s, nil
+	case errors.Is(none, backend.ErrConflict):
+		return nil, none
+	default:
+		return nil, err
 	}
-	return &s
 }
 
 // stateText returns the state of a run with its reason. A hub may not know the state.
@@ -40,11 +44,11 @@ const readAgain = 500 * time.Millisecond
 func (o *options) awaitTaken(ctx context.Context, c call, run string) (*fleet.RunSummary, error) {
 	for said := ""; ; {
 		_, err := c.Run(run).Status(ctx)
-		s := c.unrecorded(ctx, run, err)
+		s, err := c.unrecorded(ctx, run, err)
+		if errors.Is(err, backend.ErrConflict) { // it was taken in this moment
+			continue
+		}
 		if s == nil || s.State != stages.NotStarted {
-			if s != nil {
-				err = nil
-			}
 			return s, err
 		}
 		if text := stateText(s.State, s.Reason); text != said {
@@ -90,10 +94,7 @@ func awaitShown(ctx context.Context, c call, e *end) error {
 	}
 	for deadline := time.Now().Add(shownWithin); time.Now().Before(deadline); {
 		all, err := c.Runs(ctx)
-		if err != nil {
-			return err
-		}
-		shown := true
+		shown := err == nil // an error changes nothing about the end
 		for i := range all {
 			state, is := want[all[i].Name]
 			shown = shown && (!is || all[i].State == state)
@@ -114,11 +115,7 @@ func (o *options) sayHalted(run string, state stages.State) {
 }
 
 // isHalted reports whether a run waits for a start.
-func isHalted(s *fleet.Status) bool {
-	for _, a := range step.Waiting(s.Plan, &s.Run) {
-		if a.Kind == stages.AwaitStart {
-			return true
-		}
-	}
-	return false
+func (c call) isHalted(ctx context.Context, run string) bool {
+	waiting, _ := c.Run(run).Waiting(ctx) // only a hint depends on it
+	return slices.ContainsFunc(waiting, func(a stages.Awaited) bool { return a.Kind == stages.AwaitStart })
 }

@@ -160,7 +160,9 @@ func (h *Hub) renamed(records http.Handler) http.Handler {
 			}
 			run := &withoutRecord{ResponseWriter: answer}
 			records.ServeHTTP(run, r)
-			run.end(r.Context(), h, name)
+			if run.end(r.Context(), h, name) { // requests about runs that reach the records only read
+				records.ServeHTTP(answer, r)
+			}
 		}
 	})
 }
@@ -186,7 +188,11 @@ func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
 				return nil, err
 			}
 		}
-		named["requests"] = h.naming(r.Context())
+		setting, err := h.setting(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		named["requests"] = setting.Behaviour().Requests
 		spec["strategy"] = named
 	}
 	text, err = json.Marshal(v)

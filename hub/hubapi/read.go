@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -179,15 +180,22 @@ func (h *Hub) strategyNamed(ctx context.Context, name string) (map[string]any, e
 	return v, decode(text, &v)
 }
 
-// naming returns the naming of approval requests by the compatibility setting of the installed
-// definitions. A caller who may not read definitions gets the default.
-func (h *Hub) naming(ctx context.Context) approval.Naming {
-	crds := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	var setting compat.Setting
-	if crd, err := h.client.Resource(crds).Get(ctx, "clusterstagedupdateruns.placement.kubernetes-fleet.io", metav1.GetOptions{}); err == nil {
-		setting = compat.Setting(crd.GetLabels()[compat.Label])
+// setting returns the compatibility setting of the definitions, or of the hub that leads or led last.
+// A caller who may read neither of them gets the default.
+func (h *Hub) setting(ctx context.Context) (compat.Setting, error) {
+	leases := h.client.Resource(schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}).Namespace(h.store.namespace)
+	crds := h.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	u, err := crds.Get(ctx, "clusterstagedupdateruns.placement.kubernetes-fleet.io", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		u, err = leases.Get(ctx, api.Lease, metav1.GetOptions{})
 	}
-	return setting.Behaviour().Requests
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return compat.Default, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return compat.Setting(u.GetLabels()[compat.Label]), nil
 }
 
 // strategies returns the served strategies. A strategy that cannot be read has a name only.

@@ -23,12 +23,16 @@ import (
 // Unrecorded returns the summary of a run that has an object and no record, because the hub refused
 // the run, has not taken it yet, or has deleted its record. Reason has the cause and the remedy. If
 // the hub has not taken the run and no hub leads the cluster, Reason says since when. The error
-// matches [backend.ErrNotFound] if the run has a record, or no object.
+// matches [backend.ErrNotFound] if the run has no object, and [backend.ErrConflict] if it has a
+// record.
 func (h *Hub) Unrecorded(ctx context.Context, run string) (fleet.RunSummary, error) {
 	k := h.key(run)
 	missing := fmt.Errorf("run %s: %w", run, backend.ErrNotFound)
-	if _, err := h.engine.Run(kubefleet.EngineName(k.Namespace, k.Name)).Status(ctx); !errors.Is(err, backend.ErrNotFound) {
-		return fleet.RunSummary{}, errors.Join(err, missing)
+	switch _, err := h.engine.Run(kubefleet.EngineName(k.Namespace, k.Name)).Status(ctx); {
+	case err == nil:
+		return fleet.RunSummary{}, fmt.Errorf("run %s has a record: %w", run, backend.ErrConflict)
+	case !errors.Is(err, backend.ErrNotFound):
+		return fleet.RunSummary{}, err
 	}
 	u, err := h.resource(api.RunKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -37,7 +41,11 @@ func (h *Hub) Unrecorded(ctx context.Context, run string) (fleet.RunSummary, err
 	if err != nil {
 		return fleet.RunSummary{}, explain(err, k.Namespace, "viewer")
 	}
-	out, why, err := status.Unrecorded(u)
+	setting, err := h.setting(ctx)
+	if err != nil {
+		return fleet.RunSummary{}, err
+	}
+	out, why, err := status.Unrecorded(u, setting)
 	if err != nil {
 		return out, err
 	}
@@ -102,16 +110,22 @@ func (w *withoutRecord) Write(text []byte) (int, error) {
 func (w *withoutRecord) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // end answers a request about a run. If there is no record, the answer is the state that the object
-// of the run shows, or the answer that was kept back.
-func (w *withoutRecord) end(ctx context.Context, h *Hub, run string) {
+// of the run shows, or the answer that was kept back. If the hub has recorded the run since, end
+// answers nothing and returns true: the request must be served again.
+func (w *withoutRecord) end(ctx context.Context, h *Hub, run string) (again bool) {
 	if !w.missing {
-		return
+		return false
 	}
-	if s, err := h.Unrecorded(ctx, run); err == nil {
-		w.Header().Del("Content-Length")
+	s, err := h.Unrecorded(ctx, run)
+	w.Header().Del("Content-Length")
+	switch {
+	case err == nil:
 		httpapi.WriteError(w.ResponseWriter, notFound(&s))
-		return
+	case errors.Is(err, backend.ErrConflict):
+		return true
+	default:
+		w.ResponseWriter.WriteHeader(http.StatusNotFound)
+		_, _ = w.ResponseWriter.Write([]byte(w.body.String()))
 	}
-	w.ResponseWriter.WriteHeader(http.StatusNotFound)
-	_, _ = w.ResponseWriter.Write([]byte(w.body.String()))
+	return false
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/status"
 	"github.com/slipway-dev/slipway/stages"
@@ -120,8 +121,12 @@ func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
 
 // setState sets spec.state of a run. It refuses a state that has no effect on the run.
 func (h *Hub) setState(ctx context.Context, run string, verb stages.Verb, state v1beta1.State) (*unstructured.Unstructured, error) {
+	setting, err := h.setting(ctx)
+	if err != nil {
+		return nil, err
+	}
 	return h.change(ctx, api.RunKind, run, "editor", func(u *unstructured.Unstructured) error {
-		if err := withoutEffect(u, verb); err != nil {
+		if err := withoutEffect(u, verb, setting); err != nil {
 			return fmt.Errorf("run %s: %w", run, err)
 		}
 		now, set, _ := unstructured.NestedString(u.Object, "spec", "state")
@@ -134,18 +139,20 @@ func (h *Hub) setState(ctx context.Context, run string, verb stages.Verb, state 
 
 // withoutEffect returns a [*stages.RefusedError] if the run has ended, or has not begun, and the
 // command therefore changes nothing.
-func withoutEffect(u *unstructured.Unstructured, verb stages.Verb) error {
-	s, why, err := status.Unrecorded(u)
+func withoutEffect(u *unstructured.Unstructured, verb stages.Verb, setting compat.Setting) error {
+	s, why, err := status.Unrecorded(u, setting)
 	if err != nil {
 		return err
 	}
 	run := step.Run{State: s.State}
-	switch {
+	switch rollback := verb == stages.RequestRollback; {
+	case api.InitializeFailed(u) && !rollback && !setting.Behaviour().RefusedForGood:
+		return nil // the hub plans it again
 	case api.InitializeFailed(u):
 		return &stages.RefusedError{Verb: verb, State: s.State, Reason: why}
-	case verb == stages.RequestRollback && s.State == stages.NotStarted:
+	case rollback && s.State == stages.NotStarted && !api.IsBegun(u):
 		return &stages.RefusedError{Verb: verb, State: s.State, Reason: "it has not changed anything: delete it instead"}
-	case verb != stages.RequestRollback && run.IsEnded() && s.State != stages.Stopped:
+	case !rollback && run.IsEnded() && s.State != stages.Stopped:
 		return &stages.RefusedError{Verb: verb, State: s.State, Reason: "the run has ended as " + string(s.State)}
 	case s.State == "":
 		return &stages.RefusedError{Verb: verb, Reason: s.Problem}

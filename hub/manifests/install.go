@@ -288,7 +288,7 @@ func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (O
 	if err != nil {
 		return "", err
 	}
-	return in.outcome(before, after), nil
+	return outcomeOf(before, after), nil
 }
 
 // dryRuns returns the option DryRun of a write.
@@ -361,18 +361,18 @@ func (in *installer) replace(ctx context.Context, r dynamic.ResourceInterface, u
 	return after, err
 }
 
-func (in *installer) outcome(before, after *unstructured.Unstructured) Outcome {
+func outcomeOf(before, after *unstructured.Unstructured) Outcome {
 	switch {
 	case before == nil || before.GetUID() != after.GetUID():
 		return Created
-	case in.dry && sameContent(before, after), !in.dry && before.GetResourceVersion() == after.GetResourceVersion():
+	case sameContent(before, after):
 		return Unchanged
 	default:
 		return Updated
 	}
 }
 
-// sameContent reports whether a dry run, which has no version of its own, would change nothing.
+// sameContent reports whether two versions differ at most in the owners of fields.
 func sameContent(before, after *unstructured.Unstructured) bool {
 	a, b := before.DeepCopy(), after.DeepCopy()
 	for _, u := range []*unstructured.Unstructured{a, b} {

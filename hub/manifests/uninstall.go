@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/hub/compat"
 )
 
 // The outcomes of [Uninstall].
@@ -39,7 +41,8 @@ type UninstallOptions struct {
 	// Found is called once, before the first deletion, also in a dry run. If it returns an error,
 	// Uninstall deletes nothing and returns the error. May be nil.
 	Found func(context.Context, Contents) error
-	// Timeout is the limit for the duration of Uninstall without Found; 0 is one minute.
+	// Timeout is the limit for the duration of Uninstall without Found and without the wait for a
+	// lease; 0 is one minute.
 	Timeout time.Duration
 	// Done is called after each object, never concurrently; may be nil.
 	Done func(Change)
@@ -148,6 +151,9 @@ func Uninstall(ctx context.Context, cfg *rest.Config, o UninstallOptions) error 
 
 func (in *installer) uninstall(ctx context.Context, o UninstallOptions) error {
 	all, contents, err := in.find(ctx, o)
+	if err == nil && !o.DryRun && !o.WhileLed {
+		err = in.checkUnled(ctx, o.Note) // may take as long as a lease
+	}
 	if err != nil {
 		return err
 	}
@@ -204,19 +210,29 @@ func (in *installer) find(ctx context.Context, o UninstallOptions) (all []unstru
 			}
 		}
 	}
-	if o.DryRun || o.WhileLed {
-		return all, c, nil
+	return all, c, nil
+}
+
+// checkUnled returns a [LedError] if a hub leads. The namespace of its lease need not be one that an
+// installation has created.
+func (in *installer) checkUnled(ctx context.Context, note func(string)) error {
+	leases, err := in.client.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).List(ctx, metav1.ListOptions{LabelSelector: compat.Label})
+	if err != nil {
+		return fmt.Errorf("leases of hubs: %w", err)
 	}
-	for _, namespace := range c.Namespaces {
-		hub, err := in.leader(ctx, namespace, o.Note)
+	for i := range leases.Items {
+		if leases.Items[i].GetName() != hubLease {
+			continue
+		}
+		hub, err := in.leader(ctx, leases.Items[i].GetNamespace(), note)
 		switch {
 		case err != nil:
-			return nil, c, fmt.Errorf("lease of the hub: %w", err)
+			return fmt.Errorf("lease of the hub: %w", err)
 		case hub != "":
-			return nil, c, &LedError{Hub: hub}
+			return &LedError{Hub: hub}
 		}
 	}
-	return all, c, nil
+	return nil
 }
 
 // count returns the number of objects of a definition.
@@ -264,6 +280,8 @@ func (in *installer) leader(ctx context.Context, namespace string, note func(str
 	if note != nil {
 		note(fmt.Sprintf("hub %s has the lease: if it does not renew it within %s, no hub leads", first, duration))
 	}
+	ctx, cancel := context.WithTimeout(ctx, duration+defaultTimeout)
+	defer cancel()
 	leads := ""
 	err = poll(ctx, func(context.Context) error {
 		holder, renewed, _, err := read()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
@@ -81,7 +82,7 @@ func TestUninstallDeletesTheObjectsOfInstall(t *testing.T) {
 	second := int32(1)
 	dead, leases := "dead", kubernetes.NewForConfigOrDie(s.Config()).CoordinationV1().Leases("slipway-system")
 	lease := &coordinationv1.Lease{
-		ObjectMeta: metav1.ObjectMeta{Name: "slipway-hub"}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &dead, LeaseDurationSeconds: &second},
+		ObjectMeta: metav1.ObjectMeta{Name: "slipway-hub", Labels: map[string]string{compat.Label: "2025-07"}}, Spec: coordinationv1.LeaseSpec{HolderIdentity: &dead, LeaseDurationSeconds: &second},
 	}
 	if _, err := leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)

@@ -47,7 +47,7 @@ func NewRun(in Scope, spec *v1beta1.UpdateRunSpec) (*unstructured.Unstructured, 
 
 // RunOfRequest returns the name of the run of an approval request.
 func RunOfRequest(request *unstructured.Unstructured) string {
-	return Spec[v1beta1.ApprovalRequestSpec](request).TargetUpdateRun
+	return SpecString(request, "parentStageRollout") // for each request of all runs, so nothing else is decoded
 }
 
 // PlacementOf returns the name of the placement of a run.

@@ -124,7 +124,8 @@ func (u updates) replace(ctx context.Context, run string, next fleet.RunSpec) (v
 		return "", err
 	}
 	h := u.engine.Run(run)
-	if err := h.Command(ctx, stages.Command{ID: "replaced", Verb: stages.Abort, By: manager, Message: "a newer update replaces it"}); err != nil {
+	err = h.Command(ctx, stages.Command{ID: "replaced", Verb: stages.Abort, By: manager, Message: "a newer update replaces it"})
+	if _, ended := errors.AsType[*stages.RefusedError](err); err != nil && !ended {
 		return "", err
 	}
 	brief, cancel := context.WithTimeout(ctx, replaceWait)

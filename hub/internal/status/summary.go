@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -109,17 +110,27 @@ func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
 }
 
 // Unrecorded returns the summary of a run that has no record, and the reason, with the remedy if
-// there is one.
-func Unrecorded(obj *unstructured.Unstructured) (s fleet.RunSummary, why string, err error) {
+// there is one. By the setting of KubeFleet 0.18 a run that was refused is taken again after a
+// change of its spec.
+func Unrecorded(obj *unstructured.Unstructured, setting compat.Setting) (s fleet.RunSummary, why string, err error) {
 	if s, err = RunSummary(obj); err != nil {
 		return s, "", err
+	}
+	final := setting.Behaviour().RefusedForGood
+	if api.InitializeFailed(obj) && !final && api.ConditionOf(obj, api.ConditionInitialized).ObservedGeneration < obj.GetGeneration() {
+		s.State, s.Reason, s.Ended = stages.NotStarted, "", time.Time{}
+		return s, "the hub has not taken its new state yet", nil
 	}
 	reasons := func(prefix string) string {
 		return strings.ReplaceAll(strings.TrimPrefix(s.Reason, prefix), "\n", "; ")
 	}
 	switch {
 	case api.InitializeFailed(obj):
-		why = "the hub refused it: " + reasons(invalidRun) + "; correct that, delete the run and create it again"
+		why = "the hub refused it: " + reasons(invalidRun) + "; correct that, "
+		if !final {
+			why += "and change its spec.state, or "
+		}
+		why += "delete the run and create it again"
 	case s.Problem != "":
 		why = s.Problem
 	case api.IsBegun(obj) || api.HasEnded(obj):

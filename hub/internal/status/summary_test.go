@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -263,21 +264,28 @@ func TestTheReasonOfARunWithoutARecord(t *testing.T) {
 	succeeded := &v1beta1.UpdateRunStatus{
 		Conditions: []metav1.Condition{{Type: api.ConditionSucceeded, Status: metav1.ConditionTrue}}, Summary: &v1beta1.UpdateRunSummary{State: string(stages.Completed)},
 	}
+	refused := InitializeFailed(true, 1, at, errors.Join(errors.New("no stage"), errors.New("no placement")))
 	for _, c := range []struct {
-		status *v1beta1.UpdateRunStatus
-		state  stages.State
-		want   string
+		status     *v1beta1.UpdateRunStatus
+		setting    compat.Setting
+		generation int64
+		state      stages.State
+		want       string
 	}{
-		{nil, stages.NotStarted, "the hub has not taken it yet"},
-		{Initializing(true, 1, at, errors.New("later")), stages.NotStarted, "the hub cannot plan it yet and tries again: later"},
+		{nil, "", 1, stages.NotStarted, "the hub has not taken it yet"},
+		{Initializing(true, 1, at, errors.New("later")), "", 1, stages.NotStarted, "the hub cannot plan it yet and tries again: later"},
+		{refused, "", 1, stages.Failed, "the hub refused it: no stage; no placement; correct that, delete the run and create it again"},
+		{refused, "", 2, stages.Failed, "the hub refused it: no stage; no placement; correct that, delete the run and create it again"},
 		{
-			InitializeFailed(true, 1, at, errors.Join(errors.New("no stage"), errors.New("no placement"))), stages.Failed,
-			"the hub refused it: no stage; no placement; correct that, delete the run and create it again",
+			refused, compat.KubeFleet018, 1, stages.Failed,
+			"the hub refused it: no stage; no placement; correct that, and change its spec.state, or delete the run and create it again",
 		},
-		{Forgotten(true, 1, at, errors.New("it is gone")), "", "it is gone"},
-		{succeeded, stages.Completed, "the hub has no record of it any more: only its object shows it"},
+		{refused, compat.KubeFleet018, 2, stages.NotStarted, "the hub has not taken its new state yet"},
+		{Forgotten(true, 1, at, errors.New("it is gone")), "", 1, "", "it is gone"},
+		{succeeded, "", 1, stages.Completed, "the hub has no record of it any more: only its object shows it"},
 	} {
 		obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a"}}}
+		obj.SetGeneration(c.generation)
 		if c.status != nil {
 			m, err := api.ToMap(c.status)
 			if err != nil {
@@ -285,7 +293,7 @@ func TestTheReasonOfARunWithoutARecord(t *testing.T) {
 			}
 			obj.Object["status"] = m
 		}
-		if s, why, err := Unrecorded(obj); err != nil || s.State != c.state || why != c.want {
+		if s, why, err := Unrecorded(obj, c.setting); err != nil || s.State != c.state || why != c.want {
 			t.Errorf("%s, %q (%v), want %s, %q", s.State, why, err, c.state, c.want)
 		}
 	}

@@ -233,7 +233,8 @@ func (o *Options) ExitCode(err error) int {
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	}
-	text := strings.TrimSuffix(err.Error(), ": "+backend.ErrPermanent.Error()) // for programs
+	kind := backend.ErrPermanent.Error() // for programs
+	text := strings.TrimPrefix(strings.TrimSuffix(err.Error(), ": "+kind), kind+": ")
 	fmt.Fprintln(o.ErrOut, wrapped("error: "+Printable(text), widthOf(o.ErrOut)))
 	_, wrong := errors.AsType[UsageError](err)
 	switch {

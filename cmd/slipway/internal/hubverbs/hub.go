@@ -125,7 +125,7 @@ func (h *options) serve(ctx context.Context) error {
 		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Collect: h.collect, Registry: registry,
 		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules, NamespaceRules: ofNamespaces}, MemberNamespaces: h.namespaces, Compatibility: h.compatibility,
 		Waiting: func(holder string) {
-			_ = h.Said("hub %s leads: this hub waits, and leads at most %s after the end of that hub", holder, h.lease)
+			_ = h.Said("hub %s has the lease: this hub leads once that hub has not renewed it for %s", holder, h.lease)
 		},
 	}
 	if err := h.measures.Configure(&cfg.Engine); err != nil {
@@ -212,10 +212,13 @@ and needs the rights of cluster-admin. "hub uninstall" deletes the same objects.
 			}
 			what.Done = func(c manifests.Change) { _ = o.Said("%s", c) }
 			what.Note = func(sentence string) { _ = o.Said("%s", sentence) }
-			if err := manifests.Install(cmd.Context(), config, what); err != nil {
-				return fmt.Errorf("%s: %w", config.Host, err)
-			}
-			return nil
+			what.Timeout = o.Timeout
+			return o.Within(cmd.Context(), func(ctx context.Context) error {
+				if err := manifests.Install(ctx, config, what); err != nil {
+					return fmt.Errorf("%s: %w", config.Host, err)
+				}
+				return nil
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&what.Aggregate, "aggregate", false,
@@ -285,7 +288,8 @@ It refuses in two cases:
 				}
 				return o.Confirm(ctx, sure, "uninstall", "nothing was deleted")
 			}
-			err = manifests.Uninstall(cmd.Context(), config, what)
+			what.Timeout = o.Timeout
+			err = o.Within(cmd.Context(), func(ctx context.Context) error { return manifests.Uninstall(ctx, config, what) })
 			_, inUse := errors.AsType[*manifests.InUseError](err)
 			_, led := errors.AsType[*manifests.LedError](err)
 			switch {
@@ -293,6 +297,8 @@ It refuses in two cases:
 				return fmt.Errorf("%s: %w, or set --force, which leaves these objects there", config.Host, err)
 			case led:
 				return fmt.Errorf("%s: %w, or set --while-led", config.Host, err)
+			case errors.Is(err, cli.ErrTimeout) || errors.Is(err, context.Canceled):
+				return err
 			case err != nil:
 				return fmt.Errorf("%s: %w", config.Host, err)
 			}

@@ -33,7 +33,7 @@ func NewMigrate(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return do(m, cmd.Context())
+			return o.Within(cmd.Context(), func(ctx context.Context) error { return do(m, ctx) })
 		}}
 	}
 	plan := func(m *migrate.Migration, ctx context.Context) error {
