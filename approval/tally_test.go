@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// With DistinctApprovers nobody approves for two groups, and the order of the approvals does not
+// With DistinctApprovers a person approves for one group only, and the order of the approvals does not
 // matter.
 func TestDistinctApprovers(t *testing.T) {
 	both := func(name string) Identity { return Identity{Name: name, Groups: []string{"ops", "security"}} }

@@ -172,8 +172,8 @@ func TestOmissionsAreBounded(t *testing.T) {
 	}
 }
 
-// An omission names a Pod that no controller made, and what users set in a ServiceAccount default.
-// A Pod of a workload, a ServiceAccount in which nothing is set, and the Leases of controllers are
+// An omission names a Pod that has no controller, and the settings of users in a ServiceAccount
+// default. A Pod of a workload, a ServiceAccount without settings, and the Leases of controllers are
 // only counted.
 func TestOmissionsNameObjectsOfUsers(t *testing.T) {
 	account := with(object("v1", "ServiceAccount", "ns", "default"), []any{map[string]any{"name": "registry"}}, "imagePullSecrets")

@@ -67,7 +67,7 @@ func TestVerbsPreviewTheirEffect(t *testing.T) {
 	v.shows(cli.ExitUsage, "delete placement shop", "placement/shop will be deleted, with the objects on its clusters by its own policy")
 	v.shows(cli.ExitUsage, "delete run shop-1", "run/shop-1 will be deleted, with its events")
 	for args, want := range map[string]string{
-		"rollback none": "does not exist", "abort none": "does not exist", "abort shop-1": "it is Completed", "delete run none": "does not exist",
+		"rollback none": "does not exist", "abort none": "does not exist", "abort shop-1": "ended as Completed", "delete run none": "does not exist",
 		"delete run shop-2": "the run is Running: stop it first, or set --force", "delete placement none": "does not exist",
 		"delete strategy none": "does not exist", "delete cap none": "does not exist", "delete deletion none": "none",
 	} {

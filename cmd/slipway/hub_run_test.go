@@ -35,7 +35,7 @@ func TestARunThatTheHubRefused(t *testing.T) {
 	w.shows(cli.ExitUnsuccessful, "slipway wait typo", why...)
 	w.shows(cli.ExitUnsuccessful, "slipway watch typo", why...)
 	w.shows(cli.ExitFailed, "slipway history run/typo", why...)
-	w.shows(cli.ExitUnsuccessful, "slipway history run/typo --follow", why...)
+	w.shows(cli.ExitUnsuccessful, "slipway history run/typo --follow", why[1:]...)
 	w.shows(cli.ExitFailed, "slipway forecast typo", why...)
 	w.shows(cli.ExitFailed, "slipway explain none", "run none does not exist", "get runs lists all")
 	if out := w.shows(cli.ExitDone, "slipway get run index"); !strings.HasSuffix(out, "0        -\n") {
@@ -92,7 +92,7 @@ func TestARunThatNoHubHasTaken(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway wait first", "run/first: Completed")
 	w.shows(cli.ExitDone, "slipway get run first", "Completed", "2/2")
 	for _, verb := range []string{"stop", "start"} {
-		w.shows(cli.ExitFailed, "slipway "+verb+" first", "run first", "is Completed")
+		w.shows(cli.ExitFailed, "slipway "+verb+" first", "run first", "ended as Completed")
 	}
 	w.shows(cli.ExitDone, "slipway get run first", "Completed", "2/2")
 }
