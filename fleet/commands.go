@@ -23,9 +23,10 @@ import (
 // Command sends a command to a run. It returns once the command is stored; the engine that drives
 // the run executes it, or refuses it with a CommandRefused event. A command to a stopped run, or
 // about a later stage, takes effect later: if no other event shows it, a CommandAccepted event says
-// when. A command to a run that has ended for good is a [*stages.RefusedError], and is not stored. A command whose ID was used before changes nothing. If the earlier command is still
-// stored and differs, the error matches backend.ErrConflict. An empty ID is replaced by a new one;
-// any other ID must be a DNS subdomain. At is overwritten.
+// when. A command to a run that has ended for good is a [*stages.RefusedError], and is not stored.
+// A command whose ID was used before changes nothing. If the earlier command is still stored and
+// differs, the error matches backend.ErrConflict. An empty ID is replaced by a new one; any other
+// ID must be a DNS subdomain. At is overwritten.
 //
 // A command with the verb [stages.Decide] answers the open approval request that Name names; see
 // [RunHandle.Requests]. Its Decision has the Verdict, the Comment and the Binding of the request
