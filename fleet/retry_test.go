@@ -2,7 +2,6 @@ package fleet_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -20,19 +19,6 @@ func (w *engineEnv) command(e *fleet.Engine, run string, c stages.Command) {
 	if err := e.Run(run).Command(w.t.Context(), c); err != nil {
 		w.t.Fatal(err)
 	}
-	settle()
-}
-
-// late stores a command to a run that ended after its host had read it. The engine refuses it then.
-func (w *engineEnv) late(run string, c stages.Command) {
-	w.t.Helper()
-	e := w.newEngine(fleet.Config{Name: "late"})
-	s := must(e.Run(run).Status(w.t.Context()))(w.t)
-	err := e.Run(run).Command(w.t.Context(), c)
-	if refused, is := errors.AsType[*stages.RefusedError](err); !is || refused.State != s.Run.State {
-		w.t.Errorf("the ended run %s takes %s: %v", run, c.Verb, err)
-	}
-	must(0, fleet.LateCommand(w.t.Context(), e, w.store, run, c))(w.t)
 	settle()
 }
 
@@ -91,7 +77,7 @@ func TestEmptyRetryLeavesThePlacementFree(t *testing.T) {
 		defer running(t, e)()
 		w.within(time.Minute, "a", stages.Failed)
 		w.create(e, held)
-		w.late("a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
+		w.command(e, "a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
 		w.command(e, "held", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
 		w.stateIs(e, "a", stages.Failed)
 		w.stateIs(e, "held", stages.NotStarted)
@@ -119,7 +105,7 @@ func TestEmptyRetryKeepsTheBindings(t *testing.T) {
 		w.create(e, fleet.RunSpec{Name: "b", Placement: "web", Strategy: allAtOnce(2)})
 		w.within(time.Minute, "b", stages.Completed)
 		settle()
-		w.late("a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
+		w.command(e, "a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
 		for c, err := range must(e.Placement("web").View(t.Context()))(t).Placed(t.Context()) {
 			if err != nil || c.Index != 1 || c.Tried != 1 {
 				t.Errorf("%+v, %v: want what run b brought", c, err)
