@@ -50,3 +50,33 @@ func Example() {
 	// sam: refused: the policy forbids the one who started the run
 	// bob: Accepted, missing []
 }
+
+// Ann is in both groups. Her approval counts for sre until bob approves, who is only in sre. Then it
+// counts for release.
+func ExamplePolicy_distinctApprovers() {
+	opened := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+	request := approval.Request{
+		Name:   "web-7-after-canary",
+		Opened: opened,
+		Policy: approval.Policy{
+			Quorums:           []approval.Quorum{{Group: "sre", Count: 1}, {Group: "release", Count: 1}},
+			DistinctApprovers: true,
+		},
+	}
+	for _, by := range []approval.Identity{
+		{Name: "ann", Groups: []string{"sre", "release"}},
+		{Name: "bob", Groups: []string{"sre"}},
+	} {
+		decision := approval.Decision{Verdict: approval.Approve, By: by, At: opened}
+		next, outcome, err := approval.Evaluate(request, decision, opened)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		request = next
+		fmt.Printf("%s: %s, missing %v\n", by.Name, outcome, approval.Missing(request))
+	}
+	// Output:
+	// ann: Pending, missing [{release 1}]
+	// bob: Accepted, missing []
+}

@@ -133,8 +133,8 @@ func settings(id ID, obj map[string]any) (paths []string) {
 	return paths
 }
 
-// generatedPullSecrets reports whether a field has only the pull secrets that OpenShift gives to each
-// ServiceAccount.
+// generatedPullSecrets reports whether a field has only the pull secrets that OpenShift gives to
+// each ServiceAccount.
 func generatedPullSecrets(field any) bool {
 	secrets, is := field.([]any)
 	return is && !slices.ContainsFunc(secrets, func(s any) bool {

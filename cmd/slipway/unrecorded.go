@@ -11,11 +11,12 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// unrecorded returns the summary of a run that a hub refused, has not taken yet, or has forgotten. It
-// returns err unless err says that the run has no record, and backend.ErrConflict if the hub has
+// unrecorded returns the summary of a run that a hub refused, has not taken yet, or has forgotten.
+// It returns err unless err says that the run has no record, and backend.ErrConflict if the hub has
 // recorded the run since.
 func (c call) unrecorded(ctx context.Context, run string, err error) (*fleet.RunSummary, error) {
 	if c.Hub == nil || !errors.Is(err, backend.ErrNotFound) {
@@ -45,28 +46,19 @@ func (o *options) awaitTaken(ctx context.Context, c call, run string) (*fleet.Ru
 	for said := ""; ; {
 		_, err := c.Run(run).Status(ctx)
 		s, err := c.unrecorded(ctx, run, err)
-		if errors.Is(err, backend.ErrConflict) { // it was taken in this moment
-			continue
-		}
-		if s == nil || s.State != stages.NotStarted {
+		switch {
+		case errors.Is(err, backend.ErrConflict): // it was taken in this moment
+		case s == nil || s.State != stages.NotStarted:
 			return s, err
+		default:
+			if text := stateText(s.State, s.Reason); text != said {
+				said = text
+				fmt.Fprintf(o.ErrOut, "run/%s: %s\n", run, said)
+			}
 		}
-		if text := stateText(s.State, s.Reason); text != said {
-			said = text
-			fmt.Fprintf(o.ErrOut, "run/%s: %s\n", run, said)
+		if !backoff.Sleep(ctx, readAgain) {
+			return nil, ctx.Err()
 		}
-		if err := sleep(ctx, readAgain); err != nil {
-			return nil, err
-		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
 	}
 }
 
@@ -102,8 +94,8 @@ func awaitShown(ctx context.Context, c call, e *end) error {
 		if shown {
 			return nil
 		}
-		if err := sleep(ctx, readAgain); err != nil {
-			return err
+		if !backoff.Sleep(ctx, readAgain) {
+			return ctx.Err()
 		}
 	}
 	return nil

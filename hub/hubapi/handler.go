@@ -184,7 +184,11 @@ func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
 	if named, ok := spec["strategy"].(map[string]any); ok {
 		if named["stages"] == nil {
 			name, _ := named["name"].(string)
-			if named, err = h.strategyNamed(r.Context(), name); err != nil {
+			strategy, err := h.strategy(r.Context(), name)
+			if err != nil {
+				return nil, err
+			}
+			if named, err = asJSON(strategy); err != nil {
 				return nil, err
 			}
 		}
@@ -197,6 +201,15 @@ func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
 	}
 	text, err = json.Marshal(v)
 	return io.NopCloser(bytes.NewReader(text)), err
+}
+
+// asJSON returns a value as an object of JSON.
+func asJSON(value any) (object map[string]any, err error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	return object, decode(text, &object)
 }
 
 // decode keeps numbers in their written form. Text after the JSON is an error.

@@ -2,7 +2,6 @@ package hubapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -166,28 +165,13 @@ func (h *Hub) strategy(ctx context.Context, name string) (stages.Strategy, error
 	return kubefleet.StrategyOf(u)
 }
 
-// strategyNamed returns a strategy of the hub as JSON.
-func (h *Hub) strategyNamed(ctx context.Context, name string) (map[string]any, error) {
-	s, err := h.strategy(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil, err
-	}
-	var v map[string]any
-	return v, decode(text, &v)
-}
-
-// setting returns the compatibility setting of the definitions, or of the hub that leads or led last.
-// A caller who may read neither of them gets the default.
+// setting returns the compatibility setting of the definitions, or of the hub that leads or led
+// last. A caller who may read neither of them gets the default.
 func (h *Hub) setting(ctx context.Context) (compat.Setting, error) {
-	leases := h.client.Resource(schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}).Namespace(h.store.namespace)
 	crds := h.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	u, err := crds.Get(ctx, "clusterstagedupdateruns.placement.kubernetes-fleet.io", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		u, err = leases.Get(ctx, api.Lease, metav1.GetOptions{})
+		u, err = h.lease(ctx)
 	}
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return compat.Default, nil
@@ -196,6 +180,12 @@ func (h *Hub) setting(ctx context.Context) (compat.Setting, error) {
 		return "", err
 	}
 	return compat.Setting(u.GetLabels()[compat.Label]), nil
+}
+
+// lease returns the Lease of the leading hub.
+func (h *Hub) lease(ctx context.Context) (*unstructured.Unstructured, error) {
+	leases := schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
+	return h.client.Resource(leases).Namespace(h.store.namespace).Get(ctx, api.Lease, metav1.GetOptions{})
 }
 
 // strategies returns the served strategies. A strategy that cannot be read has a name only.

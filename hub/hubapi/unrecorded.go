@@ -10,7 +10,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
@@ -61,8 +60,7 @@ func (h *Hub) Unrecorded(ctx context.Context, run string) (fleet.RunSummary, err
 // leaderless returns the end of a sentence that says since when no hub leads the cluster. It is
 // empty if a hub leads, or if the caller may not read the lease.
 func (h *Hub) leaderless(ctx context.Context) string {
-	leases := h.client.Resource(schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}).Namespace(h.store.namespace)
-	lease, err := leases.Get(ctx, api.Lease, metav1.GetOptions{})
+	lease, err := h.lease(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
 		return fmt.Sprintf("; no hub leads this cluster, because there is no Lease %s in namespace %s: start one with slipway hub", api.Lease, h.store.namespace)

@@ -24,3 +24,20 @@ func ExampleUninstall() {
 		log.Fatal(err)
 	}
 }
+
+// A GitOps repository gets the objects of a hub as files. The definitions come first.
+func ExampleExport() {
+	all, err := manifests.Export(manifests.Options{Hub: &manifests.HubOptions{}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, u := range all {
+		if u.GetKind() == "ServiceAccount" {
+			fmt.Println(u.GetKind(), u.GetNamespace()+"/"+u.GetName())
+		}
+	}
+	fmt.Println("the first is a", all[0].GetKind())
+	// Output:
+	// ServiceAccount slipway-system/slipway-hub
+	// the first is a CustomResourceDefinition
+}

@@ -30,6 +30,7 @@ func (ad *Admitter) Continue(ctx context.Context, name string) (done bool, err e
 	return false, err
 }
 
+// proceed is Continue without regard to the steps that other engines take at the same time.
 func (ad *Admitter) proceed(ctx context.Context, name string) (done bool, err error) {
 	rec, _, err := ad.state.Placement(ctx, name)
 	if state.IsNotFound(err) || err == nil && !rec.IsUnderway() {
