@@ -52,8 +52,8 @@ func TestHubNamesItsObstacles(t *testing.T) {
 	})
 	holder, _ := w.run("hub", ".", "get", "lease", "slipway-hub", "-n", "slipway-system", "-o", "jsonpath={.spec.holderIdentity}")
 	second, _ := w.begin("--lease", "3s")
-	says(second, "hub "+holder+" leads: this hub waits, and leads at most 3s after the end of that hub")
-	if n := strings.Count(second.String(), "leads: this hub waits"); n != 1 {
+	says(second, "hub "+holder+" has the lease: this hub leads once that hub has not renewed it for 3s")
+	if n := strings.Count(second.String(), "has the lease"); n != 1 {
 		t.Errorf("it is said %d times:\n%s", n, second.String())
 	}
 }
