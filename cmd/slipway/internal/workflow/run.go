@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -18,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
 )
@@ -29,7 +31,8 @@ type player struct {
 	// resume makes the player resume workflows that wait for a person; wait makes it wait for that
 	// person.
 	resume, wait bool
-	// answered are the requests of resumed workflows, by the bindings of their answers.
+	// answered are the requests of resumed workflows, by the bindings of their answers. A binding
+	// without a stage is the resumption of a suspended run.
 	answered map[approval.Binding]bool
 }
 
@@ -125,48 +128,60 @@ func (p *player) play(ctx context.Context) error {
 	return p.report(outcomes)
 }
 
-// answer resumes the workflows that wait for a person while they move, once for each request, if
-// --resume is set.
+// answer resumes the workflows that wait for a person while they move, if --resume is set.
 func (p *player) answer(ctx context.Context, now []delivery.Outcome) error {
 	for i, out := range now {
 		if !p.resume || out.Status.Workflow == nil || !out.Status.Workflow.Suspend {
 			continue
 		}
-		app := p.docs.applications[i]
-		rec, err := p.apps.Last(ctx, app.GetNamespace(), app.GetName())
-		if err != nil {
-			return err
-		}
-		asks := slices.DeleteFunc(step.Requests(rec.Plan, rec.Run), func(r approval.Request) bool { return p.answered[r.Binding] })
-		if len(asks) == 0 {
-			continue
-		}
-		for _, r := range asks {
-			p.answered[r.Binding] = true
-		}
-		by, err := p.target.Identity(ctx)
-		if err == nil {
-			_, err = p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: by})
-		}
-		if err != nil {
+		if err := p.resumeOnce(ctx, p.docs.applications[i], false); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// resumeOnce resumes a workflow that waits for a person. It resumes each of its requests once, and
+// once a run that a person suspended, because the requests stay open and the run stays suspended
+// until an engine takes the commands. If nothing waits for a person, it resumes the workflow only
+// if always.
+func (p *player) resumeOnce(ctx context.Context, app *unstructured.Unstructured, always bool) error {
+	rec, err := p.apps.Last(ctx, app.GetNamespace(), app.GetName())
+	if err != nil {
+		return err
+	}
+	var waits []approval.Binding
+	for _, r := range step.Requests(rec.Plan, rec.Run) {
+		waits = append(waits, r.Binding)
+	}
+	if rec.Run != nil && (rec.Run.State == stages.Stopped || rec.Run.State == stages.Stopping) {
+		waits = append(waits, approval.Binding{RunUID: rec.Run.UID, Attempt: rec.Run.Attempt})
+	}
+	isNew := func(b approval.Binding) bool { return !p.answered[b] }
+	if !slices.ContainsFunc(waits, isNew) && (len(waits) > 0 || !always) {
+		return nil
+	}
+	for _, b := range waits {
+		p.answered[b] = true
+	}
+	by, err := p.target.Identity(ctx)
+	if err == nil {
+		_, err = p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: by})
+	}
+	return err
+}
+
 // goOn reports whether to continue if all workflows wait for a person.
 func (p *player) goOn(ctx context.Context, now []delivery.Outcome) (goOn bool, err error) {
-	by, err := p.target.Identity(ctx)
 	for i, out := range now {
-		app, w := p.docs.applications[i], out.Status.Workflow
+		w := out.Status.Workflow
 		switch {
 		case err != nil || w == nil || out.Problem != nil && !w.Finished:
 		case w.Finished:
 			_, err = p.apps.Engine.Run(out.Run).Wait(ctx) // until the engine has finished
 		case p.resume:
 			goOn = true
-			_, err = p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: by})
+			err = p.resumeOnce(ctx, p.docs.applications[i], true)
 		default:
 			goOn = goOn || p.wait
 		}

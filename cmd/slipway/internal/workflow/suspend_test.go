@@ -2,13 +2,19 @@ package workflow
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 )
 
 // suspendScene has an application whose workflow has these steps, and the policies one and two.
@@ -168,5 +174,53 @@ func TestAWorkflowIsTerminatedWhileItIsSuspended(t *testing.T) {
 			s.do(cli.ExitDone, "terminate demo -n demo")
 			s.ends(cli.ExitUnsuccessful, "run app", "workflowTerminated", "red", "red", "hold failed", "ask failed", "note succeeded")
 		})
+	}
+}
+
+// With --resume, each request is answered once, also if an engine takes the answer late.
+func TestARequestIsAnsweredOnce(t *testing.T) {
+	s := newScene(t)
+	for _, name := range []string{"app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"} {
+		s.file(name, name)
+	}
+	s.do(cli.ExitUnsuccessful, "run app")
+	docs, err := readFiles([]string{filepath.Join(s.dir, "app")}, "demo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := bolt.Open(filepath.Join(s.dir, "store.db"), bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = store.Close() })
+	shared := &cli.Options{IOStreams: genericiooptions.IOStreams{Out: io.Discard, ErrOut: io.Discard}, As: "alice"}
+	p := &player{options: &options{Options: shared, target: &target.Options{Options: shared}}, resume: true, answered: map[approval.Binding]bool{}}
+	if p.simulation, err = newSimulation(t.Context(), store, docs); err != nil {
+		t.Fatal(err)
+	}
+	outcomes, _, err := p.reconcile(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := func() (n int) {
+		for _, err := range store.List(t.Context(), "") {
+			if err != nil {
+				t.Fatal(err)
+			}
+			n++
+		}
+		return n
+	}
+	before := records()
+	if err := p.answer(t.Context(), outcomes); err != nil {
+		t.Fatal(err)
+	}
+	answered := records()
+	goOn, err := p.goOn(t.Context(), outcomes) // no engine has taken the answer
+	if err != nil || !goOn {
+		t.Fatalf("goOn = %t, %v", goOn, err)
+	}
+	if answered != before+1 || records() != answered {
+		t.Errorf("records: %d before the answer, %d after it, %d at the next look; want one more and no second one", before, answered, records())
 	}
 }
