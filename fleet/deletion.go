@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,10 @@ type DeleteOptions struct {
 	// Owner, if not nil, must equal the owner of the placement, or else the error matches
 	// backend.ErrConflict. The check and the record of the deletion are one transaction.
 	Owner *string `json:"owner,omitempty"`
+	// Force also deletes a placement with a run in progress, which is superseded and deleted with its
+	// events. Without Force, a run that is Running or Stopping is a reason to refuse, as in
+	// [RunHandle.Delete].
+	Force bool `json:"force,omitempty"`
 }
 
 // Deletion is the progress or the result of the deletion of a placement.
@@ -82,6 +87,9 @@ type UncleanedCluster struct {
 // [PlacementHandle.Deletion] reports the progress. A repeated call changes nothing, whatever the
 // options.
 //
+// If a run of the placement is Running or Stopping, the error is a [*stages.RefusedError] that
+// names the run, and nothing is deleted: stop or abort it first, or set Force.
+//
 // If the placement never had a snapshot, no cluster has an object of it. Delete then deletes the
 // records itself, and needs no engine in Start and no cluster. If that fails, a repeated call or an
 // engine continues it.
@@ -109,6 +117,9 @@ func (h PlacementHandle) Delete(ctx context.Context, o DeleteOptions) error {
 		if err := o.checkOwner(h.name, rec.Placement.Owner); err != nil {
 			return nil, err
 		}
+		if err := h.idle(ctx, rec); err != nil && !o.Force && rec.Deleting == nil {
+			return nil, err
+		}
 		return lifecycle.DeleteRequested{Deletion: *o.record(rec, h.e.state.Now())}, nil
 	}, Also: func(rec *record.Placement) {
 		rec.Placement.DeletePolicy = cmp.Or(o.Policy, rec.Placement.DeletePolicy)
@@ -128,6 +139,29 @@ func (h PlacementHandle) Delete(ctx context.Context, o DeleteOptions) error {
 		return derr // it was deleted before
 	}
 	return err
+}
+
+// idle returns an error if a run of the placement is in progress. A run with a damaged record does
+// not prevent a deletion.
+func (h PlacementHandle) idle(ctx context.Context, rec *record.Placement) error {
+	for i := range rec.Runs {
+		if rec.Runs[i].Ended != "" {
+			continue
+		}
+		name := rec.Runs[i].Name
+		rr, _, err := h.e.state.Run(ctx, name)
+		switch {
+		case state.IsNotFound(err), state.IsLasting(err):
+		case err != nil:
+			return err
+		case rr.Run.State == stages.Running, rr.Run.State == stages.Stopping:
+			refused := &stages.RefusedError{Verb: "Delete", State: rr.Run.State, Reason: "stop or abort it first, or force the deletion"}
+			return &errdef.Error{
+				Op: errdef.Change, Kind: errdef.Placement, Name: h.name, Problem: fmt.Sprintf("has run %s, which is %s", name, rr.Run.State), Hint: refused.Reason, Err: refused,
+			}
+		}
+	}
+	return nil
 }
 
 func (o *DeleteOptions) checkOwner(name, have string) error {

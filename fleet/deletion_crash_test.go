@@ -37,7 +37,7 @@ var deletionStory = crashScenario{
 		h.create(fleet.RunSpec{Name: "second", Placement: ep, Strategy: tutorialStrategy()})
 		h.feed.of("second", stages.WaitStarted)
 		h.do("DeletePlacement", func(ctx context.Context, e *fleet.Engine) error {
-			return e.Placement(ep).Delete(ctx, fleet.DeleteOptions{By: "ann"})
+			return e.Placement(ep).Delete(ctx, fleet.DeleteOptions{By: "ann", Force: true})
 		})
 	},
 }
@@ -130,7 +130,7 @@ func pausedThroughADeletion(t *testing.T, n int) (late int, held bool) {
 	stopFirst := running(t, first)
 	time.Sleep(30 * time.Second)
 	defer running(t, next)()
-	if d := deleteAndWait(t, next, fleet.DeleteOptions{}); d.Done != 3 {
+	if d := deleteAndWait(t, next, fleet.DeleteOptions{Force: true}); d.Done != 3 {
 		t.Errorf("deletion %+v", d)
 	}
 	quiet()

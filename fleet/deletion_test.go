@@ -163,8 +163,21 @@ func TestADeletionSupersedesAllRuns(t *testing.T) {
 				}
 			}
 		}()
+		before := dump(t, w.store)
+		err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{})
+		if _, refused := errors.AsType[*stages.RefusedError](err); !refused || err.Error() != "placement example-placement has run active, which is Running: stop or abort it first, or force the deletion" {
+			t.Errorf("a deletion that is not forced: %v", err)
+		}
+		if diff := cmp.Diff(before, dump(t, w.store)); diff != "" {
+			t.Errorf("a refused deletion writes:\n%s", diff)
+		}
+		for range 2 { // a repeated call changes nothing
+			if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Force: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
-			t.Fatal(err)
+			t.Errorf("a repeated call that is not forced: %v", err)
 		}
 		time.Sleep(time.Second)
 		w.fleet.Hang("member2", true) // when member2 is cleaned, the deletion ends and removes the runs and their events

@@ -164,10 +164,12 @@ func TestAnEvictionIsDecidedOnOneState(t *testing.T) {
 func TestAnEvictionIsRefusedAfterAnyChange(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*evictionEnv){
-		"a run is created":   func(e *evictionEnv) { e.create("e.3", "", evictionOf("m2")) },
-		"a run ends":         func(e *evictionEnv) { e.store.do() },
-		"a run is deleted":   func(e *evictionEnv) { e.must(e.engine.Run("e.1").Delete(e.Context(), true)) },
-		"a deletion begins":  func(e *evictionEnv) { e.must(e.engine.Placement("p").Delete(e.Context(), fleet.DeleteOptions{})) },
+		"a run is created": func(e *evictionEnv) { e.create("e.3", "", evictionOf("m2")) },
+		"a run ends":       func(e *evictionEnv) { e.store.do() },
+		"a run is deleted": func(e *evictionEnv) { e.must(e.engine.Run("e.1").Delete(e.Context(), true)) },
+		"a deletion begins": func(e *evictionEnv) {
+			e.must(e.engine.Placement("p").Delete(e.Context(), fleet.DeleteOptions{Force: true}))
+		},
 		"nothing is changed": func(*evictionEnv) {},
 	} {
 		t.Run(name, func(t *testing.T) {

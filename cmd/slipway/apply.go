@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/hubapi"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -130,7 +132,9 @@ func (o *options) planned(ctx context.Context, c call, docs kubefleet.Documents,
 
 // present returns the part of the store that documents are compared with.
 func present(ctx context.Context, c call, docs kubefleet.Documents) (have declare.State, err error) {
-	have = declare.State{Placements: map[string]httpapi.PlacementSummary{}, Strategies: map[string]httpapi.DeclaredStrategy{}, Runs: map[string]fleet.Status{}}
+	have = declare.State{
+		Placements: map[string]httpapi.PlacementSummary{}, Strategies: map[string]httpapi.DeclaredStrategy{}, Runs: map[string]fleet.Status{}, InProgress: map[string]fleet.RunSummary{},
+	}
 	placements, err := c.Placements(ctx)
 	if err != nil {
 		return have, err
@@ -343,6 +347,9 @@ type deletion struct {
 
 // deleteFiles deletes the objects in files. It shows them, and asks first on a terminal.
 func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
+	if err := checkPolicy(d.placed.Policy); err != nil {
+		return err
+	}
 	if c.Hub != nil {
 		return o.deleteOnHub(ctx, c, d)
 	}
@@ -351,21 +358,18 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 		return err
 	}
 	changes, err := o.planned(ctx, c, docs, func(docs kubefleet.Documents, have declare.State) ([]declare.Change, error) {
+		if err := readInProgress(ctx, c, docs, have.InProgress); err != nil {
+			return nil, err
+		}
 		return declare.Delete(docs, have, d.force)
 	})
+	if err == nil && !d.dry {
+		err = o.askToDelete(ctx, c, changes, d.sure, d.placed)
+	}
 	if err != nil {
 		return err
 	}
-	if !d.dry && slices.ContainsFunc(changes, func(c declare.Change) bool { return c.Differs() }) {
-		for i := range changes {
-			if changes[i].Differs() {
-				fmt.Fprintf(o.ErrOut, "%s\n", willDelete(&changes[i], d.placed))
-			}
-		}
-		if err := o.Confirm(ctx, d.sure, "delete", notDeleted); err != nil {
-			return err
-		}
-	}
+	d.placed.Force = d.force
 	return o.carryOut(c, changes, carrying{dry: d.dry, inOrder: true, do: func(i int) (string, error) {
 		change := &changes[i]
 		switch {
@@ -385,6 +389,20 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 		change.Action = declare.Deleting
 		return byAnEngine(c), nil
 	}})
+}
+
+// readInProgress adds the runs in progress of the placements of documents.
+func readInProgress(ctx context.Context, c call, docs kubefleet.Documents, to map[string]fleet.RunSummary) error {
+	for _, p := range docs.Placements {
+		r, err := c.inProgress(ctx, p.Name)
+		if err != nil && !errors.Is(err, backend.ErrNotFound) {
+			return err
+		}
+		if r != nil {
+			to[p.Name] = *r
+		}
+	}
+	return nil
 }
 
 // deletePlacement deletes a placement, and reports whether it is gone already, because it was never
@@ -408,18 +426,101 @@ func byAnEngine(c call) string {
 	return "the engine that runs on this store next removes its objects from the clusters"
 }
 
+// askToDelete says what deletions do, and asks for the confirmation.
+func (o *options) askToDelete(ctx context.Context, c call, changes []declare.Change, sure cli.Confirmation, placed fleet.DeleteOptions) error {
+	if !slices.ContainsFunc(changes, func(c declare.Change) bool { return c.Differs() }) {
+		return nil
+	}
+	for i := range changes {
+		if !changes[i].Differs() {
+			continue
+		}
+		if err := o.announce(ctx, c, &changes[i], placed); err != nil {
+			return err
+		}
+	}
+	return o.Confirm(ctx, sure, "delete", notDeleted)
+}
+
+// announce says on standard error what a deletion does.
+func (o *options) announce(ctx context.Context, c call, change *declare.Change, placed fleet.DeleteOptions) error {
+	var l loss
+	if change.Kind == "placement" && change.Action == declare.Deleted {
+		var err error
+		if l, err = o.lossOf(ctx, c, change.Name); err != nil {
+			return err
+		}
+		l.policy = cmp.Or(placed.Policy, l.policy, placement.DeleteCreated)
+	}
+	_, err := fmt.Fprintln(o.ErrOut, willDelete(change, &l))
+	return err
+}
+
+// loss is what goes with a placement.
+type loss struct {
+	policy placement.DeletePolicy
+	// clusters is the number of clusters with objects of the placement, -1 if it is not known.
+	clusters int
+	runs     int
+}
+
+// lossOf returns what goes with a placement. Without the right to the records of a hub, the number of
+// clusters is not known.
+func (o *options) lossOf(ctx context.Context, c call, name string) (loss, error) {
+	p, err := c.Placement(name).Get(ctx)
+	if err != nil {
+		return loss{}, err
+	}
+	l := loss{policy: p.DeletePolicy, runs: p.Runs}
+	if c.Hub != nil {
+		l.policy = cmp.Or(l.policy, placement.DeleteAll) // the default of its API
+	}
+	clusters, err := c.Placement(name).Placed(ctx)
+	switch {
+	case o.isUnreadable(err):
+		l.clusters = -1
+	case errors.Is(err, backend.ErrNotFound): // a hub has no record of it
+	case err != nil:
+		return loss{}, err
+	default:
+		l.clusters = len(clusters)
+	}
+	return l, nil
+}
+
 // willDelete returns the announcement of a deletion.
-func willDelete(change *declare.Change, placed fleet.DeleteOptions) string {
-	text := change.Object() + " will be deleted"
+func willDelete(change *declare.Change, l *loss) string {
 	switch {
 	case change.Action == declare.Configured:
 		return change.Object() + " will change, and its next run brings the objects without the overrides"
-	case change.Kind == "placement" && placed.Policy != "":
-		return text + ", with the objects on its clusters by the policy " + string(placed.Policy)
 	case change.Kind == "placement":
-		return text + ", with the objects on its clusters by its own policy"
+		return l.of(change.Object())
 	case change.Kind == "run":
-		return text + ", with its events"
+		return change.Object() + " will be deleted, with its events"
 	}
-	return text
+	return change.Object() + " will be deleted"
+}
+
+// of announces the loss of a placement.
+func (l *loss) of(object string) string {
+	clusters := "its clusters"
+	if l.clusters >= 0 {
+		clusters = numberOf(l.clusters, "cluster")
+	}
+	text := map[placement.DeletePolicy]string{
+		placement.DeleteCreated: "Objects of %s will be DELETED from %s (policy DeleteCreated: objects that were there before it stay).",
+		placement.DeleteAll:     "Objects of %s will be DELETED from %s (policy Delete: also objects that were there before it).",
+		placement.Abandon:       "Objects of %s will stay on %s (policy Abandon).",
+	}[l.policy]
+	if text = fmt.Sprintf(text, object, clusters); l.clusters == 0 {
+		text = object + " will be deleted; no cluster has objects of it."
+	}
+	switch l.runs {
+	case 0:
+		return text
+	case 1:
+		return text + " Its run and the events of this run go, too."
+	default:
+		return fmt.Sprintf("%s Its %d runs and their events go, too.", text, l.runs)
+	}
 }

@@ -246,7 +246,7 @@ func TestTheObjectsOfFilesAreDeleted(t *testing.T) {
 	v.shows(cli.ExitDone, "delete --yes -f "+override, "placement/store will change", "placement/store: configured\noverride/eu: deleted, from placement store\n")
 	code, out, errOut := v.on("delete", "-f", dir, "--yes")
 	v.printed(cli.ExitDone, "run/store-1: deleted\nplacement/store: deleting, the engine that runs on this store next removes its objects from the clusters\noverride/eu: not found\nstrategy/careful: deleted\n", code, out, errOut)
-	for _, want := range []string{"run/store-1 will be deleted, with its events\n", "placement/store will be deleted, with the objects on its clusters by its own policy\n", "strategy/careful will be deleted\n"} {
+	for _, want := range []string{"run/store-1 will be deleted, with its events\n", "placement/store will be deleted; no cluster has objects of it. Its run and the events of this run go, too.\n", "strategy/careful will be deleted\n"} {
 		if !strings.Contains(errOut, want) {
 			t.Errorf("no %q in\n%s", want, errOut)
 		}

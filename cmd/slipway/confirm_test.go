@@ -15,7 +15,7 @@ import (
 // confirmed are the verbs that ask for a confirmation, with a call for the store of newEnv.
 var confirmed = map[string]string{
 	"approve": "shop-2", "reject": "shop-2", "rollback": "shop-2", "abort": "shop-2", "skip": "shop-2 --what cluster/eu-2",
-	"delete": "-f testdata/texts/declared.yaml", "delete placement": "shop", "delete run": "shop-1", "delete strategy": "careful", "delete cap": "all",
+	"delete": "--force -f testdata/texts/declared.yaml", "delete placement": "--force shop", "delete run": "shop-1", "delete strategy": "careful", "delete cap": "all",
 	"delete deletion": "", "drain": "", "hub uninstall": "", "migrate take-over": "", "migrate give-back": "", // they need more than the store
 }
 
@@ -64,15 +64,34 @@ func TestVerbsPreviewTheirEffect(t *testing.T) {
 	v.shows(cli.ExitUsage, "rollback shop-2", "run/shop-2 will be rolled back on 1 cluster")
 	v.shows(cli.ExitUsage, "abort shop-2", "run/shop-2 is Running, 1 of 3 clusters done; it will end for good")
 	v.shows(cli.ExitUsage, "skip shop-2 --what stage/rest", "run/shop-2 is Running, 1 of 3 clusters done; it will go on without stage/rest")
-	v.shows(cli.ExitUsage, "delete placement shop", "placement/shop will be deleted, with the objects on its clusters by its own policy")
+	const runs = " Its 2 runs and their events go, too.\n"
+	v.shows(cli.ExitUsage, "delete placement shop --force", "Objects of placement/shop will be DELETED from 3 clusters (policy DeleteCreated: objects that were there before it stay)."+runs)
+	v.shows(cli.ExitUsage, "delete placement shop --force --policy Delete", "Objects of placement/shop will be DELETED from 3 clusters (policy Delete: also objects that were there before it)."+runs)
+	v.shows(cli.ExitUsage, "delete -f testdata/texts/declared.yaml --force --policy Abandon", "Objects of placement/shop will stay on 3 clusters (policy Abandon)."+runs)
 	v.shows(cli.ExitUsage, "delete run shop-1", "run/shop-1 will be deleted, with its events")
+	const inProgress = "has run shop-2, which is Running, 1 of 3 clusters done: stop it first, or set --force"
 	for args, want := range map[string]string{
 		"rollback none": "does not exist", "abort none": "does not exist", "abort shop-1": "ended as Completed", "delete run none": "does not exist",
-		"delete run shop-2": "the run is Running: stop it first, or set --force", "delete placement none": "does not exist",
+		"delete run shop-2": "the run is Running: stop it first, or set --force", "delete placement none": "does not exist", "delete placement shop": inProgress,
 		"delete strategy none": "does not exist", "delete cap none": "does not exist", "delete deletion none": "none",
 	} {
 		v.shows(cli.ExitFailed, args, want)
 	}
+}
+
+// A placement with a run in progress is not deleted, with --yes either: the deletion would end the run
+// and delete its history. With --force it is, and the engine removes the objects.
+func TestAPlacementWithARunInProgressStays(t *testing.T) {
+	v := newEnv(t)
+	const why = "has run shop-2, which is Running, 1 of 3 clusters done: stop it first, or set --force"
+	runs := v.shows(cli.ExitDone, "get runs -o yaml")
+	v.shows(cli.ExitFailed, "delete placement shop --yes", "placement/shop "+why)
+	v.shows(cli.ExitFailed, "delete -f testdata/texts/declared.yaml --yes", "ClusterResourcePlacement/shop: the placement "+why)
+	if now := v.shows(cli.ExitDone, "get runs -o yaml"); now != runs {
+		t.Errorf("before:\n%s\nafter:\n%s", runs, now)
+	}
+	v.shows(cli.ExitDone, "delete -f testdata/texts/declared.yaml --yes --force", "placement/shop: deleting")
+	v.shows(cli.ExitDone, "delete placement shop --yes", "placement/shop: deleting") // again
 }
 
 // One mistake has one text: a run that does not exist, with the similar names.

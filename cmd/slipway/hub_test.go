@@ -188,6 +188,8 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway timeline web-1 -o svg", "<svg", "staging")
 	w.shows(cli.ExitTimeout, "slipway get runs --watch --timeout 3s", "NAME", "web-1", "Running", "--timeout has passed")
 	w.shows(cli.ExitFailed, "slipway delete run web-1 --yes", "the run is Running: stop it first")
+	w.shows(cli.ExitFailed, "slipway delete placement web --yes", "placement/web has run web-1, which is Running, 1 of 2 clusters done: stop it first, or set --force")
+	w.shows(cli.ExitUsage, "slipway delete placement web --force", "Objects of placement/web will be DELETED from 2 clusters (policy Delete: ", "Its run and the events of this run go, too.")
 
 	w.shows(cli.ExitFailed, "slipway drain member1 --yes", "placement web: Eviction is blocked by staged update run web-1")
 	w.shows(cli.ExitDone, "slipway uncordon member1")

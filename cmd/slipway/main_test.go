@@ -290,7 +290,7 @@ func TestAnActiveRunIsDeletedByForce(t *testing.T) {
 func TestAPlacementIsDeletedByTheEngine(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitFailed, "delete placement other --yes", "placement other")
-	v.shows(cli.ExitDone, "delete placement placement/shop --yes", "placement/shop: deleting, the engine that runs on this store next removes its objects from the clusters")
+	v.shows(cli.ExitDone, "delete placement placement/shop --force --yes", "placement/shop: deleting, the engine that runs on this store next removes its objects from the clusters")
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
 		for d := (fleet.Deletion{}); d.Ended.IsZero(); time.Sleep(time.Millisecond) {
 			var err error

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/hub/hubapi"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -371,6 +372,27 @@ func newSet(o *options) *cobra.Command {
 		}))
 }
 
+// checkPolicy reports a value of --policy that is no policy.
+func checkPolicy(p placement.DeletePolicy) error {
+	if p == "" || slices.Contains([]placement.DeletePolicy{placement.DeleteCreated, placement.DeleteAll, placement.Abandon}, p) {
+		return nil
+	}
+	return cli.Usagef("--policy %q: want DeleteCreated, Delete or Abandon", p)
+}
+
+// inProgress returns the run of a placement that is running or stopping, nil if there is none.
+func (c call) inProgress(ctx context.Context, name string) (*fleet.RunSummary, error) {
+	p, err := c.Placement(name).Get(ctx)
+	if err != nil || !p.DeletingSince.IsZero() { // the run in progress is the deletion
+		return nil, err
+	}
+	all, err := c.Placement(name).Runs(ctx)
+	if i := slices.IndexFunc(all, func(r fleet.RunSummary) bool { return r.State == stages.Running || r.State == stages.Stopping }); err == nil && i >= 0 {
+		return &all[i], nil
+	}
+	return nil, err
+}
+
 // notDeleted begins the error of a deletion that was not confirmed.
 const notDeleted = "nothing was deleted"
 
@@ -378,7 +400,10 @@ const notDeleted = "nothing was deleted"
 func deletable(ctx context.Context, c call, kind, name string, force bool) error {
 	switch kind {
 	case "placement":
-		_, err := c.Placement(name).Get(ctx)
+		r, err := c.inProgress(ctx, name)
+		if err == nil && r != nil && !force {
+			err = fmt.Errorf("placement/%s %s", name, declare.HasRun(r))
+		}
 		return err
 	case "strategy":
 		_, err := c.Strategy(ctx, name)
@@ -409,14 +434,16 @@ func newDelete(o *options) *cobra.Command {
 		cmd := o.writing(kind+" NAME", short,
 			"", func(ctx context.Context, c call) error {
 				name := strings.TrimPrefix(c.args[0], kind+"/")
+				if err := checkPolicy(placed.Policy); err != nil {
+					return err
+				}
 				if !sure.Given() {
 					if err := deletable(ctx, c, kind, name, force); err != nil {
 						return err
 					}
-					fmt.Fprintln(o.ErrOut, willDelete(&declare.Change{Kind: kind, Name: name, Action: declare.Deleted}, placed))
-				}
-				if err := o.Confirm(ctx, sure, "delete", notDeleted); err != nil {
-					return err
+					if err := o.askToDelete(ctx, c, []declare.Change{{Kind: kind, Name: name, Action: declare.Deleted}}, sure, placed); err != nil {
+						return err
+					}
 				}
 				done, err := do(c, ctx, name)
 				if err != nil {
@@ -430,15 +457,21 @@ func newDelete(o *options) *cobra.Command {
 	simply := func(do func(c call, ctx context.Context, name string) error) func(call, context.Context, string) (string, error) {
 		return func(c call, ctx context.Context, name string) (string, error) { return "deleted", do(c, ctx, name) }
 	}
-	placement := kind("placement", "Delete a placement, and its objects on the clusters", func(c call, ctx context.Context, name string) (string, error) {
+	one := kind("placement", "Delete a placement, and its objects on the clusters", func(c call, ctx context.Context, name string) (string, error) {
+		err := deletable(ctx, c, "placement", name, force)
+		if err != nil && !errors.Is(err, backend.ErrNotFound) {
+			return "", err
+		}
+		placed.Force = force
 		gone, err := deletePlacement(ctx, c, name, placed)
 		if gone {
 			return "deleted", err
 		}
 		return "deleting, " + byAnEngine(c), err
 	})
-	placement.Flags().StringVar((*string)(&placed.Policy), "policy", "",
+	one.Flags().StringVar((*string)(&placed.Policy), "policy", "",
 		"fate of the objects on the clusters: DeleteCreated, Delete or Abandon; default: the policy of the placement")
+	one.Flags().BoolVar(&force, "force", false, "also delete a placement with a run in progress, which ends as Superseded")
 	run := kind("run", "Delete a run with its events",
 		simply(func(c call, ctx context.Context, name string) error { return c.Run(name).Delete(ctx, force) }))
 	run.Flags().BoolVar(&force, "force", false, "also delete a run that has not ended; clusters in flight keep their current state")
@@ -447,7 +480,7 @@ func newDelete(o *options) *cobra.Command {
 	fileFlag(all, &d.files)
 	all.Flags().BoolVar(&d.dry, "dry-run", false, "only show what would be deleted")
 	d.sure.AddFlags(all.Flags())
-	all.Flags().BoolVar(&d.force, "force", false, "also delete runs that have not ended; clusters in flight keep their current state")
+	all.Flags().BoolVar(&d.force, "force", false, "also delete runs in progress, and placements with such runs; clusters in flight keep their current state")
 	all.Flags().StringVar((*string)(&d.placed.Policy), "policy", "",
 		"fate of the objects on the clusters of placements: DeleteCreated, Delete or Abandon; default: the policy of each placement")
 	deleteFiles := all.RunE
@@ -462,7 +495,7 @@ func newDelete(o *options) *cobra.Command {
 		}
 		return deleteFiles(cmd, args)
 	}
-	all.AddCommand(placement, run,
+	all.AddCommand(one, run,
 		kind("strategy", "Delete a declared strategy; runs have a copy of it", simply(call.DeleteStrategy)),
 		kind("cap", "Delete a cap that no run holds or waits for; not on a hub", simply(call.DeleteCap)),
 		kind("deletion", "Delete the record of a placement's deletion, which says how it ended",

@@ -160,7 +160,9 @@ delete run other
 delete placement other
 delete placement shop --policy nonsense --yes
 delete cap other
+delete placement shop
 delete -f testdata/texts/declared.yaml
+delete -f testdata/texts/declared.yaml --force
 apply -f testdata/texts/typo.yaml
 forecast other
 timeline other

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/errdef"
@@ -84,7 +85,10 @@ func TestADryRunOfAPlacementOfAProgram(t *testing.T) {
 		p = read.Placement
 		p.HistoryLimit++
 		v.members.SetDown("eu-1", true) // so that the deletion does not end
-		v.must(c.Placement("shop").Delete(ctx, fleet.DeleteOptions{}))
+		if err := c.Placement("shop").Delete(ctx, fleet.DeleteOptions{}); !errors.Is(err, approval.ErrRefused) || !strings.Contains(err.Error(), "has run shop-2, which is Running") {
+			t.Errorf("a deletion with a run in progress: %v", err)
+		}
+		v.must(c.Placement("shop").Delete(ctx, fleet.DeleteOptions{Force: true}))
 		for _, o := range []httpapi.Declaring{{}, {DryRun: true}, {Version: read.Version}, {Version: read.Version, DryRun: true}} {
 			if err := c.PutPlacement(ctx, p, o); !errors.Is(err, errdef.ErrDeleting) {
 				t.Errorf("%+v: %v", o, err)

@@ -16,8 +16,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/hub/internal/status"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // ApplyResult is the result of applying an object: the object before, nil if there was none, and after.
@@ -108,7 +106,8 @@ func applied(before, after *unstructured.Unstructured) ApplyResult {
 }
 
 // Remove deletes an object of any kind, and reports whether it existed. A run that is running or
-// stopping is refused unless force is set. The hub cleans up before an object disappears.
+// stopping, and a placement with such a run, are refused unless force is set. The hub cleans up
+// before an object disappears.
 func (h *Hub) Remove(ctx context.Context, u *unstructured.Unstructured, force, dry bool) (bool, error) {
 	objects, err := h.objectsOf(u)
 	if err != nil {
@@ -121,22 +120,13 @@ func (h *Hub) Remove(ctx context.Context, u *unstructured.Unstructured, force, d
 	if err != nil {
 		return false, explain(err, u.GetNamespace(), "viewer")
 	}
-	if kind := now.GetKind(); !force && (kind == "StagedUpdateRun" || kind == "ClusterStagedUpdateRun") {
-		if err := mayBeDeleted(now); err != nil {
+	if !force {
+		if err := mayBeDeleted(ctx, h, now); err != nil {
 			return true, err
 		}
 	}
 	err = objects.Delete(ctx, u.GetName(), metav1.DeleteOptions{DryRun: dryRun(dry)})
 	return true, explain(err, u.GetNamespace(), "editor")
-}
-
-// mayBeDeleted refuses the deletion of a run that is running or stopping.
-func mayBeDeleted(run *unstructured.Unstructured) error {
-	s, err := status.RunSummary(run)
-	if err == nil && (s.State == stages.Running || s.State == stages.Stopping) {
-		return fmt.Errorf("run %s: %w", run.GetName(), &stages.RefusedError{Verb: "Delete", State: s.State, Reason: "stop it first, or force the deletion"})
-	}
-	return nil
 }
 
 // objectsOf returns the client for an object, and sets its namespace.

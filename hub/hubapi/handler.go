@@ -52,7 +52,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 		if o.Deadline.Duration != 0 || o.MaxConcurrency != nil || o.Policy != "" {
 			return nil, refused("a placement of a hub is deleted as the hub is told to by --deadline and the deletion policy in its spec")
 		}
-		return nil, h.remove(r.Context(), api.PlacementKind, r.PathValue("placement"))
+		return nil, h.deleteUnlessBusy(r.Context(), api.PlacementKind, r.PathValue("placement"), o.Force)
 	}))
 	route("GET /v1/strategies", func(r *http.Request) (any, error) { return items(h.strategies(r.Context())) })
 	route("GET /v1/strategies/{strategy}", func(r *http.Request) (any, error) {
@@ -64,7 +64,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 		return fleet.Status{Run: step.Run{Name: spec.Name}}, h.createRun(r.Context(), spec)
 	}))
 	route("DELETE /v1/runs/{run}", with(func(r *http.Request, o httpapi.RunDeletion) (any, error) {
-		return nil, h.deleteRun(r.Context(), r.PathValue("run"), o)
+		return nil, h.deleteUnlessBusy(r.Context(), api.RunKind, r.PathValue("run"), o.Force)
 	}))
 	route("POST /v1/runs/{run}/commands", with(func(r *http.Request, c stages.Command) (any, error) {
 		return nil, h.command(r.Context(), r.PathValue("run"), c)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/status"
@@ -221,22 +222,51 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	})
 }
 
-// deleteRun deletes the object of a run. It refuses a running or stopping run unless the deletion
-// is forced, as [fleet.RunHandle.Delete] does. kubectl deletes a run in any state.
-func (h *Hub) deleteRun(ctx context.Context, run string, o httpapi.RunDeletion) error {
-	if o.Force {
-		return h.remove(ctx, api.RunKind, run)
+// deleteUnlessBusy deletes the object of a run or a placement. It refuses a run that is running or
+// stopping, and a placement with such a run, unless the deletion is forced, as
+// [fleet.RunHandle.Delete] does. kubectl deletes them in any case.
+func (h *Hub) deleteUnlessBusy(ctx context.Context, kind, name string, force bool) error {
+	if force {
+		return h.remove(ctx, kind, name)
 	}
-	k := h.key(run)
-	u, err := h.resource(api.RunKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	k := h.key(name)
+	u, err := h.resource(kind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if err != nil {
 		return explain(err, k.Namespace, "viewer")
 	}
-	if err := mayBeDeleted(u); err != nil {
+	if err := mayBeDeleted(ctx, h, u); err != nil {
 		return err
 	}
-	return h.remove(ctx, api.RunKind, run)
+	return h.remove(ctx, kind, name)
 }
+
+// mayBeDeleted refuses the deletion of a run that is running or stopping, and of a placement with
+// such a run.
+func mayBeDeleted(ctx context.Context, h *Hub, u *unstructured.Unstructured) error {
+	const remedy = "stop it first, or force the deletion"
+	switch strings.TrimPrefix(u.GetKind(), "Cluster") {
+	case "StagedUpdateRun":
+		if s, err := status.RunSummary(u); err == nil && inProgress(s.State) {
+			return fmt.Errorf("run %s: %w", u.GetName(), &stages.RefusedError{Verb: "Delete", State: s.State, Reason: remedy})
+		}
+	case "ResourcePlacement":
+		all, err := h.resource(api.RunKind, u.GetNamespace()).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return explain(err, u.GetNamespace(), "viewer")
+		}
+		for i := range all.Items {
+			if r, err := status.RunSummary(&all.Items[i]); err == nil && r.Placement == u.GetName() && inProgress(r.State) {
+				return &errdef.Error{
+					Op: errdef.Change, Kind: errdef.Placement, Name: h.shown(u.GetNamespace(), u.GetName()), Problem: fmt.Sprintf("has run %s, which is %s", r.Name, r.State),
+					Hint: remedy, Err: &stages.RefusedError{Verb: "Delete", State: r.State, Reason: remedy},
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func inProgress(s stages.State) bool { return s == stages.Running || s == stages.Stopping }
 
 // remove deletes an object. The hub still cleans up before the object disappears.
 func (h *Hub) remove(ctx context.Context, kind, name string) error {

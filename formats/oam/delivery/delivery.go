@@ -103,7 +103,7 @@ func (a *Applications) Remove(ctx context.Context, namespace, name string) (gone
 	case err != nil:
 		return false, err
 	}
-	return false, a.Engine.Placement(placement).Delete(ctx, fleet.DeleteOptions{By: a.Starter.Name, Deadline: metav1.Duration{Duration: a.DeleteDeadline}, Owner: &owner})
+	return false, a.Engine.Placement(placement).Delete(ctx, fleet.DeleteOptions{By: a.Starter.Name, Deadline: metav1.Duration{Duration: a.DeleteDeadline}, Owner: &owner, Force: true})
 }
 
 // Last returns the last release of an application with its run and plan. If no workflow has

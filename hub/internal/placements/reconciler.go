@@ -200,7 +200,7 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	case err == nil && before.Owner == "":
 		return api.Refused(fmt.Errorf("the name is taken: there is a placement %s that no object declared", p.Name))
 	case err == nil && before.Owner != p.Owner:
-		if err := r.Engine.Placement(p.Name).Delete(ctx, fleet.DeleteOptions{Deadline: metav1.Duration{Duration: r.DeleteDeadline}, Owner: &before.Owner}); err != nil {
+		if err := r.Engine.Placement(p.Name).Delete(ctx, fleet.DeleteOptions{Deadline: metav1.Duration{Duration: r.DeleteDeadline}, Owner: &before.Owner, Force: true}); err != nil {
 			return err
 		}
 		return fmt.Errorf("placement %s of an earlier object, uid %s, is being deleted: %w", p.Name, before.Owner, backend.ErrConflict)
@@ -424,7 +424,7 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 	uid := string(obj.GetUID())
 	if err == nil && p.Owner == uid {
 		err = r.Engine.Placement(name).Delete(ctx, fleet.DeleteOptions{
-			Deadline: metav1.Duration{Duration: r.DeleteDeadline}, By: "deletion of " + obj.GetKind(), Policy: deletePolicyOf(obj), Owner: &uid,
+			Deadline: metav1.Duration{Duration: r.DeleteDeadline}, By: "deletion of " + obj.GetKind(), Policy: deletePolicyOf(obj), Owner: &uid, Force: true,
 		})
 	}
 	if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, errdef.ErrDeleting) {

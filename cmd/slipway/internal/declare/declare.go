@@ -28,6 +28,9 @@ type State struct {
 	Strategies map[string]httpapi.DeclaredStrategy
 	// Runs are the existing runs among the runs of the documents.
 	Runs map[string]fleet.Status
+	// InProgress are the runs that are running or stopping, by their placement. Only [Delete] reads
+	// it.
+	InProgress map[string]fleet.RunSummary
 }
 
 // Action is the effect of a change.
@@ -543,7 +546,7 @@ func text(v any) string {
 
 // Delete returns the deletions of everything in the documents that exists: runs first, then
 // placements, then overrides of placements that stay, then strategies. A run that is running or
-// stopping is a problem unless force is set.
+// stopping, and a placement with such a run, is a problem unless force is set.
 func Delete(docs kubefleet.Documents, have State, force bool) ([]Change, error) {
 	p := &planner{docs: docs, have: have}
 	p.others()
@@ -554,8 +557,10 @@ func Delete(docs kubefleet.Documents, have State, force bool) ([]Change, error) 
 		}
 		p.changes = append(p.changes, Change{Kind: kind, Name: name, Action: action})
 	}
+	runs := map[string]bool{}
 	for _, r := range docs.Runs {
 		now, exists := have.Runs[r.EngineName()]
+		runs[r.EngineName()] = true
 		if state := now.Run.State; !force && (state == stages.Running || state == stages.Stopping) {
 			p.refuse(kindOf("StagedUpdateRun", r.Namespace), r.Namespace, r.Name, "", "the run is %s: stop it first, or force its deletion with --force", state)
 		}
@@ -567,6 +572,10 @@ func Delete(docs kubefleet.Documents, have State, force bool) ([]Change, error) 
 		if kind, namespace, name := identity("ResourcePlacement", d.Name); exists && now.Owner != "" {
 			p.refuse(kind, namespace, name, "", "the placement belongs to %q, a program that declares it: delete it there", now.Owner)
 		}
+		if r, is := have.InProgress[d.Name]; is && !force && !runs[r.Name] {
+			kind, namespace, name := identity("ResourcePlacement", d.Name)
+			p.refuse(kind, namespace, name, "", "the placement %s", HasRun(&r))
+		}
 		gone[d.Name] = true
 		add("placement", d.Name, exists)
 	}
@@ -576,6 +585,11 @@ func Delete(docs kubefleet.Documents, have State, force bool) ([]Change, error) 
 		add("strategy", s.Name, exists)
 	}
 	return p.result()
+}
+
+// HasRun returns why a placement with a run in progress is not deleted, as a predicate.
+func HasRun(r *fleet.RunSummary) string {
+	return fmt.Sprintf("has run %s, which is %s, %d of %d clusters done: stop it first, or set --force", r.Name, r.State, r.Completed, r.Clusters)
 }
 
 // withoutOverrides removes the overrides of the documents from the placements that are not gone.

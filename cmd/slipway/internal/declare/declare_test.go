@@ -192,6 +192,26 @@ func TestDeleteOfARunningRun(t *testing.T) {
 	}
 }
 
+// A placement whose run is in progress refuses the whole deletion, unless the run is in the documents,
+// which refuses itself.
+func TestDeleteOfAPlacementWithARunInProgress(t *testing.T) {
+	text := placed("web", "") + careful
+	have := stateOf(t, text, "", false)
+	have.InProgress = map[string]fleet.RunSummary{"web": {Name: "web-7", State: stages.Running, Completed: 1, Clusters: 3}}
+	want := "f.yaml:2: ClusterResourcePlacement/web: the placement has run web-7, which is Running, 1 of 3 clusters done: stop it first, or set --force"
+	if diff := cmp.Diff(want, lines(declare.Delete(read(t, text), have, false))); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff("placement/web deleted\nstrategy/careful deleted", lines(declare.Delete(read(t, text), have, true))); diff != "" {
+		t.Error(diff)
+	}
+	have = stateOf(t, text+running("Run"), stages.Running, false)
+	have.InProgress = map[string]fleet.RunSummary{"web": {Name: "web-1", State: stages.Running}}
+	if got := lines(declare.Delete(read(t, text+running("Run")), have, false)); strings.Count(got, "stop it first") != 1 {
+		t.Error(got)
+	}
+}
+
 // Neither an override of all placements nor its deletion changes a placement that a program owns
 // or that is being deleted. An override that names one is a problem.
 func TestOverridesLeaveOtherPlacementsAlone(t *testing.T) {
