@@ -116,9 +116,9 @@ func (d *drawing) title() string {
 	if t := d.m.Status.Title; t != "" {
 		text += " " + d.paint(plain, t)
 	}
-	text += d.paint(plain, fmt.Sprintf("  %s, %s", d.p.Placement, snapshotName(d.p.Index)))
+	text += d.paint(plain, fmt.Sprintf("  %s, %s", d.m.shown(d.p.Placement), snapshotName(d.p.Index)))
 	if back := d.p.Rollback; back != nil {
-		text += d.paint(held, ", rolls back "+back.Run)
+		text += d.paint(held, ", rolls back "+d.m.shown(back.Run))
 	}
 	text += "  " + d.paint(looks[d.outline.Run].ink, string(d.outline.Run))
 	switch started, ended := d.r.Started.Time(), d.r.Ended.Time(); {

@@ -24,8 +24,18 @@ type Model struct {
 	Since map[string]time.Time
 	// Hint returns how a person can end a reason for waiting, "" if none can; nil gives no hints.
 	Hint func(stages.Awaited) string
+	// Shown returns the displayed form of the placement's name and of the name of the run that is
+	// rolled back; nil shows them unchanged.
+	Shown func(name string) string
 	// Footer are lines at the end, which are never left out: keys, a question, an error.
 	Footer []string
+}
+
+func (m *Model) shown(name string) string {
+	if m.Shown == nil {
+		return name
+	}
+	return m.Shown(name)
 }
 
 // Observe returns the model after events of the run, with updated Since.

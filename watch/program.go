@@ -59,6 +59,10 @@ type Options struct {
 	// can. It is displayed with the reason. If events are printed as lines, a reason with a hint has
 	// its own line, even if it began before. Nil gives no hints.
 	Hint func(stages.Awaited) string
+	// Shown returns the displayed form of names that the plan has: of the placement, and of the run
+	// that is rolled back. Nil shows them unchanged. A hub stores placements and runs under other
+	// names than those of their objects; Hub.Shown of package hubapi returns the latter.
+	Shown func(name string) string
 	// After is the number of the first event that is printed, which is [fleet.History].Next of an
 	// earlier reading; 0 is the first event that is kept.
 	After int64

@@ -73,7 +73,7 @@ func (s *screen) show(r *reading) {
 	if m := s.model; m.Status.Plan != nil && m.Status.Run.Name != r.status.Run.Name {
 		s.before, s.model = &m, Model{Now: m.Now}
 	}
-	s.model.Status, s.model.Rollback, s.model.Hint = r.status, r.rollback, s.o.Hint
+	s.model.Status, s.model.Rollback, s.model.Hint, s.model.Shown = r.status, r.rollback, s.o.Hint, s.o.Shown
 	s.model, s.next = s.model.Observe(r.history.Events), r.history.Next
 	var other string
 	if other, s.over = s.o.next(r); other != "" {
@@ -240,7 +240,11 @@ func (s *screen) take(r wasRead) tea.Cmd {
 }
 
 func (s *screen) requests() []approval.Request {
-	return step.Requests(s.model.Status.Plan, &s.model.Status.Run)
+	all := step.Requests(s.model.Status.Plan, &s.model.Status.Run)
+	for i := range all {
+		all[i].Placement = s.model.shown(all[i].Placement)
+	}
+	return all
 }
 
 // key handles a key.

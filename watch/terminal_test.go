@@ -32,6 +32,9 @@ const asProgram = "WATCH_IS_THE_PROGRAM"
 // instead of a film. It is the soak of each cluster.
 const rollbackSoak = "WATCH_ROLLBACK_SOAK"
 
+// otherNames, set in the environment of the program, has it show names in upper case.
+const otherNames = "WATCH_OTHER_NAMES"
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(asProgram); dir != "" {
 		os.Exit(program(film(dir)))
@@ -122,8 +125,12 @@ func program(f film) int {
 		src = handles(func(name string) watch.Handle { return engine.Run(name) })
 		run = "bad"
 	}
+	var shown func(string) string
+	if os.Getenv(otherNames) != "" {
+		shown = strings.ToUpper
+	}
 	_, err := watch.Run(ctx, src, run, os.Stdin, os.Stdout, watch.Options{
-		Interval: 10 * time.Millisecond,
+		Interval: 10 * time.Millisecond, Shown: shown,
 		Forecast: func(context.Context, string) (time.Time, error) { return time.Now().Add(90 * time.Minute), nil },
 		Decide: func(_ context.Context, r approval.Request, v approval.Verdict) error {
 			if v == approval.Reject {
@@ -367,15 +374,15 @@ func TestASignalLeavesTheTerminalUsable(t *testing.T) {
 
 func TestApprovalPromptNamesRunStageAndPlan(t *testing.T) {
 	t.Parallel()
-	f, cmd := newFilm(t, 65*time.Minute+30*time.Second) // before stage prod
+	f, cmd := newFilm(t, 65*time.Minute+30*time.Second, otherNames+"=1") // before stage prod
 	term := watchtest.Start(t, cmd, 80, 24)
-	term.UntilText("a shows what waits for approval")
+	term.UntilText("run  SCENARIO, snapshot 0", "a shows what waits for approval")
 	h, err := f.History(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	question := []string{
-		"Approve run-before-prod?", "run run, before stage prod, snapshot 0 of scenario, plan " + h.Status.Plan.Digest[:12],
+		"Approve run-before-prod?", "run run, before stage prod, snapshot 0 of SCENARIO, plan " + h.Status.Plan.Digest[:12],
 		"clusters to be updated: prod-0000, prod-0001, prod-0002, prod-0003, prod-0004", "y approves   r rejects   n leaves it open",
 	}
 	term.Type("a")

@@ -158,7 +158,11 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 	if rollback == "" && r.Form(runstate.Key{}).RollbackRequest != nil {
 		rollback = "requested: " + r.Form(runstate.Key{}).RollbackRequest.Message
 	}
-	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, rollsBack, rollback, indexCell(s.Plan.Index), s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
+	placement := r.Placement
+	if c.Hub != nil {
+		placement, rollsBack = c.Hub.Shown(placement), c.Hub.Shown(rollsBack)
+	}
+	fields.Add(name, s, s.Title, placement, r.State, r.Reason, rollsBack, rollback, indexCell(s.Plan.Index), s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
 		r.Created.Time(), r.Started.Time(), r.Ended.Time(), s.Holder)
 	return errors.Join(o.Fields(fields), o.Section("Stages", stagesOf(&s)), o.Section("Waits for", cli.Awaited(step.Waiting(s.Plan, r))),
 		o.Section("Events", cli.EventsOfRun(h.Events[max(0, len(h.Events)-lastEvents):]...)))

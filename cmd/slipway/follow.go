@@ -181,6 +181,9 @@ func newWatch(o *options) *cobra.Command {
 					return c.Run(r.Run).Command(ctx, stages.Command{Verb: stages.Decide, Name: r.Name, Decision: &approval.Decision{Verdict: v, Binding: r.Binding}})
 				},
 			}
+			if c.Hub != nil {
+				options.Shown = c.Hub.Shown
+			}
 			if !c.Live {
 				options.Over = func(*fleet.Status) bool { return true }
 			}

@@ -237,7 +237,7 @@ func (w *renamedWriter) Write(line []byte) (int, error) {
 	if !recordName.Match(line) || decode(line, &v) != nil {
 		return w.ResponseWriter.Write(line)
 	}
-	text, err := json.Marshal(w.h.rename(v))
+	text, err := json.Marshal(rename(v, w.h.Shown))
 	if err == nil {
 		_, err = w.ResponseWriter.Write(append(text, '\n'))
 	}
@@ -251,28 +251,39 @@ func (w *renamedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 // EngineName may also leave a name unchanged.
 var recordName = regexp.MustCompile(`\b[nc]\.[a-z0-9][a-z0-9.-]*[a-z0-9]`)
 
+// Shown replaces the names of records by the names of objects in a text.
+func (h *Hub) Shown(text string) string {
+	return recordName.ReplaceAllStringFunc(text, func(name string) string {
+		namespace, object, ok := kubefleet.ObjectName(name)
+		if !ok || !h.all && namespace != h.namespace {
+			return name
+		}
+		return h.shown(namespace, object)
+	})
+}
+
 // rename replaces the names of records by the names of objects in every text of a value, but not
-// in plans.
-func (h *Hub) rename(v any) any {
+// in plans. The run beside a plan keeps the plan's placement, because it belongs to no other.
+func rename(v any, shown func(string) string) any {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
 			if key != "plan" {
-				v[key] = h.rename(value)
+				v[key] = rename(value, shown)
 			}
+		}
+		plan, _ := v["plan"].(map[string]any)
+		header, _ := plan["header"].(map[string]any)
+		planned, _ := header["plan"].(map[string]any)
+		if run, ok := v["run"].(map[string]any); ok && planned["placement"] != nil {
+			run["placement"] = planned["placement"]
 		}
 	case []any:
 		for i := range v {
-			v[i] = h.rename(v[i])
+			v[i] = rename(v[i], shown)
 		}
 	case string:
-		return recordName.ReplaceAllStringFunc(v, func(name string) string {
-			namespace, object, ok := kubefleet.ObjectName(name)
-			if !ok || !h.all && namespace != h.namespace {
-				return name
-			}
-			return h.shown(namespace, object)
-		})
+		return shown(v)
 	}
 	return v
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // hubEnv is a hub that is served, with two members: member1 in the stage staging, member2 in the
@@ -448,6 +449,11 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	if !is || refused.Reason != "Refused" || !strings.Contains(refused.Message, "stop it first") {
 		t.Errorf("deleting a run that goes on: %v", refused)
 	}
+	s, err := w.as("", "shop").Run("web-1").Status(ctx)
+	w.must(err)
+	if open := step.Requests(s.Plan, &s.Run); len(open) != 1 || open[0].Run != "web-1" || open[0].Name != name { // what watch shows, and lets a person answer
+		t.Errorf("the requests of the status of a namespaced run: %+v, %v", open, s.Run.Check(s.Plan))
+	}
 	approver := w.as("ann", "shop")
 	w.must(approver.Run("web-1").Command(ctx, stages.Command{Verb: stages.Decide, Name: name, Decision: &approval.Decision{Verdict: approval.Approve, Comment: "fine"}}))
 	w.until(viewer, "web-1", stages.Completed)
@@ -458,11 +464,11 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		t.Errorf("no event is by ann: %+v", history.Events)
 	}
 	all := w.as("", "*")
-	s, err := all.Run("shop/web-1").Status(ctx)
-	if err != nil || s.Run.Name != "shop/web-1" || s.Run.Placement != "shop/web" {
+	s, err = all.Run("shop/web-1").Status(ctx)
+	if err != nil || s.Run.Name != "shop/web-1" || (&Hub{all: true}).Shown(s.Run.Placement) != "shop/web" {
 		t.Errorf("with all namespaces: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
 	}
-	if s, err := admin.Run("web-1").Status(ctx); err != nil || s.Run.Name != "web-1" || s.Run.Placement != "web" {
+	if s, err := admin.Run("web-1").Status(ctx); err != nil || s.Run.Name != "web-1" || (&Hub{namespace: "shop"}).Shown(s.Run.Placement) != "web" {
 		t.Errorf("with the namespace: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
 	}
 	everything := fleet.RunSpec{Placement: "shop/web", Strategy: stages.Strategy{Name: "shop/careful"}}
