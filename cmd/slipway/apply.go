@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -146,6 +147,9 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 		s, err := c.Strategy(ctx, name)
 		switch {
 		case errors.Is(err, backend.ErrNotFound):
+		case isForbidden(err) && !declares(docs, name):
+			// The creation of a run resolves the name, which takes no right to read the strategy.
+			have.Strategies[name] = httpapi.DeclaredStrategy{Strategy: stages.Strategy{Name: name}}
 		case err != nil:
 			return have, err
 		default:
@@ -156,7 +160,8 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 		name := r.EngineName()
 		s, err := c.Run(name).Status(ctx)
 		switch {
-		case errors.Is(err, backend.ErrNotFound):
+		case errors.Is(err, backend.ErrNotFound), isForbidden(err):
+			// A server tells only callers who may read a run whether it exists.
 		case err != nil:
 			return have, err
 		default:
@@ -164,6 +169,17 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 		}
 	}
 	return have, nil
+}
+
+// isForbidden reports whether a server refused a request because of the rights of the caller.
+func isForbidden(err error) bool {
+	refusal, is := errors.AsType[*httpapi.Error](err)
+	return is && refusal.Code == http.StatusForbidden
+}
+
+// declares reports whether documents declare a strategy.
+func declares(docs kubefleet.Documents, strategy string) bool {
+	return slices.ContainsFunc(docs.Strategies, func(s stages.Strategy) bool { return s.Name == strategy })
 }
 
 // strategiesOf returns the names of the strategies that documents declare or name. The damaged

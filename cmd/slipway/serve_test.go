@@ -272,14 +272,18 @@ func TestAPolicyLimitsTokens(t *testing.T) {
 		v.must(os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	tokens := file("tokens", "s3cret,bob,1001\n0ther,eve,1002,ops\n")
-	bob, eve := file("bob", "s3cret\n"), file("eve", "0ther\n")
+	tokens := file("tokens", "s3cret,bob,1001\n0ther,eve,1002,ops\nth1rd,deb,1003\n")
+	bob, eve, deb := file("bob", "s3cret\n"), file("eve", "0ther\n"), file("deb", "th1rd\n")
+	v.shows(cli.ExitDone, "apply -f "+file("strategy.yaml", strategyFile), "strategy/careful: created")
 	const viewer = "- {role: viewer, users: [bob], placements: [shop]}\n"
-	policy := file("policy.yaml", "rules:\n"+viewer)
+	policy := file("policy.yaml", "rules:\n"+viewer+"- {role: operator, users: [deb], placements: [shop]}\n")
 	_, end := v.serve("--listen", "127.0.0.1:0", "--token-file", tokens, "--policy", policy)
 	at := func(token string) string { return " --token-file " + token }
 	v.shows(cli.ExitDone, "get runs"+at(bob), "shop-2")
 	v.shows(cli.ExitFailed, "abort shop-2 --yes"+at(bob), "bob may not operate run shop-2: the policy gives no such right")
+	v.shows(cli.ExitFailed, "apply -f "+filepath.Join(dir, "strategy.yaml")+at(deb), "deb may not get strategy careful")
+	again := file("run.yaml", strings.NewReplacer("name: shop-2", "name: shop-9").Replace(runOf))
+	v.shows(cli.ExitDone, "apply -f "+again+at(deb), "run/shop-9: created")
 	v.shows(cli.ExitFailed, "explain shop-2"+at(eve), "eve may not get run shop-2: the policy gives no such right")
 	v.shows(cli.ExitFailed, "explain none"+at(eve), "eve may not get run none: the policy gives no such right")
 	file("policy.yaml", "rules:\n"+viewer+"- {role: operator, groups: [ops], placements: [\"*\"]}\n")

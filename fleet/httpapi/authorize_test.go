@@ -10,8 +10,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
@@ -179,6 +181,40 @@ func TestAnIdentitySeesItsPlacements(t *testing.T) {
 	h, _ = v.authorized(only(httpapi.Create, "bank"))
 	if w := request(h, "POST", "/v1/runs", `{"name":"shop-3","placement":"shop"}`); w.Code != 403 || !strings.Contains(w.Body.String(), "ann may not create a run of placement shop") {
 		t.Errorf("a run of another placement: %d %s", w.Code, w.Body)
+	}
+}
+
+// A cluster that waits for a cap is explained without the runs of placements that the caller may
+// not get.
+func TestAnExplanationNamesNoOtherPlacement(t *testing.T) {
+	v := newEnv(t)
+	v.must(v.engine.SetCap(t.Context(), "night", 1))
+	for _, name := range []string{"bank", "depot"} {
+		v.must(v.source.Put(object("Namespace", "", name, "")))
+		v.must(v.engine.PutPlacement(t.Context(), fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: name}}}))
+		capped := strategy()
+		capped.Cap, capped.MinHealthy = "night", metav1.Duration{Duration: time.Hour}
+		_, err := v.engine.CreateRun(t.Context(), fleet.RunSpec{Name: name + "-1", Placement: name, Strategy: capped, Starter: ann})
+		v.must(err)
+		if name == "bank" {
+			v.event("bank-1", stages.ClusterApplied)
+		}
+	}
+	explained := func(may permits) string {
+		h, _ := v.authorized(may)
+		for {
+			w := request(h, "GET", "/v1/runs/depot-1/clusters/eu-1/explanation", "")
+			if w.Code != 200 || strings.Contains(w.Body.String(), "waits for cap night") {
+				return w.Body.String()
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	if got := explained(only(httpapi.Get, "depot")); !strings.Contains(got, "waits for cap night, which other runs use") || strings.Contains(got, "bank") {
+		t.Errorf("for somebody who may get depot: %s", got)
+	}
+	if got := explained(func(context.Context, approval.Identity, httpapi.Verb, string) error { return nil }); !strings.Contains(got, "run bank-1 1") {
+		t.Errorf("for somebody who may get everything: %s", got)
 	}
 }
 

@@ -123,7 +123,9 @@
 // [Verb] and the name of a placement. Routes with runs ask about the placement of the run. A run
 // that does not exist or cannot be read is refused like one whose placement is forbidden, unless the
 // caller may do the same without a placement. Names of runs are unique in a store, so whoever may
-// create runs can find out that a name is taken. A preview shows the strategy that it names. Package
+// create runs can find out that a name is taken. Neither a run nor a preview takes a right to the
+// strategy that it names, and a preview shows it. Explanations name the runs that use a cap only to
+// callers who may get caps. Reasons of clusters may name another placement that has an object. Package
 // access has a policy file that decides.
 //
 //	get       every GET but rollback/preview. The lists of placements, runs, approvals and leases

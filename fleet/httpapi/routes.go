@@ -180,9 +180,7 @@ var routes = []route{ //nolint:gochecknoglobals // a constant table
 	{"GET /v1/runs/{run}/approvals", false, Get, list(func(c *call) ([]approval.Request, error) { return c.engine.Run(c.run()).Requests(c.ctx()) }, requestKey)},
 	{"POST /v1/runs/{run}/commands", true, itself, done(command)},
 	{"GET /v1/runs/{run}/explanation", false, Get, list(waiting, func(a stages.Awaited) string { return string(a.Kind) + " " + a.Name })},
-	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, Get, one(func(c *call) (stages.Explanation, error) {
-		return c.engine.Run(c.run()).Explain(c.ctx(), c.PathValue("cluster"))
-	})},
+	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, Get, one(explain)},
 	{"POST /v1/runs/{run}/forecast", false, Preview, with(forecastRun)},
 	{"POST /v1/runs/{run}/catch-up", true, Create, with(func(c *call, as RunName) (fleet.Status, error) {
 		return c.engine.Run(c.run()).CatchUp(c.ctx(), as.Run, c.by)
@@ -357,6 +355,21 @@ func collect[T any](all iter.Seq2[T, error]) (out []T, err error) {
 		out = append(out, one)
 	}
 	return out, nil
+}
+
+// explain explains the state of a cluster. The runs of other placements that share a cap are named
+// only to callers who may read caps.
+func explain(c *call) (stages.Explanation, error) {
+	x, err := c.engine.Run(c.run()).Explain(c.ctx(), c.PathValue("cluster"))
+	if err != nil || c.o.Authorize == nil || c.o.Authorize(c.ctx(), c.by, Get, "") == nil {
+		return x, err
+	}
+	for i := range x.Waiting {
+		if a := &x.Waiting[i]; a.Kind == stages.AwaitCap {
+			a.Message = "waits for cap " + a.Name + ", which other runs use"
+		}
+	}
+	return x, nil
 }
 
 func waiting(c *call) ([]stages.Awaited, error) {

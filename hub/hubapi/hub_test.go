@@ -451,7 +451,7 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	}
 	s, err := w.as("", "shop").Run("web-1").Status(ctx)
 	w.must(err)
-	if open := step.Requests(s.Plan, &s.Run); len(open) != 1 || open[0].Run != "web-1" || open[0].Name != name { // what watch shows, and lets a person answer
+	if open := step.Requests(s.Plan, &s.Run); len(open) != 1 || open[0].Run != "web-1" || open[0].Name != name {
 		t.Errorf("the requests of the status of a namespaced run: %+v, %v", open, s.Run.Check(s.Plan))
 	}
 	approver := w.as("ann", "shop")

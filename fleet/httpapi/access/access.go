@@ -24,7 +24,8 @@
 // A rule applies to an identity if users has its name or groups has one of its groups; the user *
 // is every identity. Names are compared byte by byte. A placement with * at its end stands for all
 // names with this beginning. Strategies and caps belong to no placement, and only the placement *
-// includes them. If no rule permits a request, it is refused.
+// includes them; but a run may name a declared strategy without a right to it. If no rule permits a
+// request, it is refused.
 //
 // A rule restricts names, not content. An admin of some placements can declare a placement with any
 // objects of the source. An operator chooses the strategy of a run, and so its approvals.
