@@ -70,22 +70,29 @@ func newPreview(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return o.printPlan(c.Preview(ctx, spec))
+			p, err := c.Preview(ctx, spec)
+			if err != nil {
+				return err
+			}
+			return o.printPlan(p, nil)
 		})
 	s.flags(cmd)
 	return cmd
 }
 
 // printPlan shows a plan: its digest, its stages with their gates, and its clusters in their
-// order. Warnings go to standard error.
-func (o *options) printPlan(p *stages.Plan, err error) error {
-	if err != nil {
-		return err
+// order. Warnings go to standard error. The plan of a rollback has an effect, other plans have none.
+func (o *options) printPlan(p *stages.Plan, effect *rollbackEffect) error {
+	warnings, index, l := p.Warnings, p.Index, cli.Planned(p, nil)
+	if effect != nil {
+		warnings, l = append(slices.Clone(warnings), effect.says()...), cli.Planned(p, effect.goesTo)
+		if !slices.ContainsFunc(p.Clusters, func(c stages.PlannedCluster) bool { return c.Revision >= 0 }) {
+			index = -1
+		}
 	}
-	for _, w := range p.Warnings {
+	for _, w := range warnings {
 		o.Warn("%s", w)
 	}
-	l := cli.Planned(p)
 	l.Value = map[string]any{"plan": p, "clusters": l.Values()}
 	if !o.IsTable() {
 		return o.Print(l)
@@ -95,8 +102,21 @@ func (o *options) printPlan(p *stages.Plan, err error) error {
 	if p.Rollback != nil {
 		rollsBack = p.Rollback.Run
 	}
-	fields.Add(p.Digest, p, p.Placement, indexCell(p.Index), rollsBack, p.Len(), len(p.Warnings))
+	fields.Add(p.Digest, p, p.Placement, indexCell(index), rollsBack, p.Len(), len(warnings))
 	return errors.Join(o.Fields(fields), o.Section("Stages", plannedStages(p)), o.Section("Clusters", l))
+}
+
+// previewRollback shows the plan of the rollback of the run of the call.
+func (o *options) previewRollback(ctx context.Context, c call) error {
+	p, err := c.Run(c.run()).PreviewRollback(ctx)
+	if err != nil {
+		return err
+	}
+	effect, err := effectOf(ctx, c, c.run(), p)
+	if err != nil {
+		return err
+	}
+	return o.printPlan(p, effect)
 }
 
 // plannedStages returns the stages of a plan, a row for each group.

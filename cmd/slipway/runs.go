@@ -174,12 +174,12 @@ func newRollback(o *options) *cobra.Command {
 	var opts fleet.RollbackOptions
 	var sure cli.Confirmation
 	var preview bool
-	cmd := o.command("rollback RUN", "Roll back a run: return its clusters to their earlier revisions",
+	cmd := o.command("rollback RUN", "Roll back a run: return its clusters to their earlier revisions, or to nothing if they had none",
 		"slipway rollback web-v2 --preview\nslipway rollback web-v2 --name web-v2-back --reason \"errors on eu-1\"",
 		func(ctx context.Context, c call) error {
 			run := c.run()
 			if preview {
-				return o.printPlan(c.Run(run).PreviewRollback(ctx))
+				return o.previewRollback(ctx, c)
 			}
 			if err := o.confirmRollback(ctx, c, sure); err != nil {
 				return err
@@ -205,15 +205,21 @@ func (o *options) confirmRollback(ctx context.Context, c call, sure cli.Confirma
 		return nil
 	}
 	p, err := c.Run(c.run()).PreviewRollback(ctx)
-	clusters := ""
+	clusters, effect := "", &rollbackEffect{}
 	switch {
 	case o.isUnreadable(err):
 	case err != nil:
 		return err
 	default:
 		clusters = " on " + numberOf(p.Len(), "cluster")
+		if effect, err = effectOf(ctx, c, c.run(), p); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(o.ErrOut, "run/%s will be rolled back%s\n", c.run(), clusters)
+	for _, line := range effect.says() {
+		fmt.Fprintln(o.ErrOut, cli.Printable(line))
+	}
 	return o.Confirm(ctx, sure, "rollback", "nothing is recorded")
 }
 

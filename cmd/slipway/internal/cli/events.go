@@ -39,18 +39,28 @@ type planned struct {
 	Stage    string `json:"stage"`
 	Group    string `json:"group,omitempty"`
 	Revision string `json:"revision,omitempty"`
+	GoesTo   string `json:"goesTo,omitempty"`
 }
 
-// Planned returns a list of the clusters of a plan, in their order.
-func Planned(p *stages.Plan) *List {
+// Planned returns a list of the clusters of a plan, in their order. The function goesTo, if it is not
+// nil, says for a position of the plan what the cluster returns to.
+func Planned(p *stages.Plan, goesTo func(pos int) string) *List {
 	l := &List{Kind: "cluster", Columns: []string{"Cluster", "Stage", "Group", "Gets"}, Narrow: 3}
+	if goesTo != nil {
+		l.Columns, l.Narrow = []string{"Cluster", "Stage", "Group", "Goes to", "Gets"}, 4
+	}
 	for pos, c := range p.Clusters {
 		stage, group := p.StageOf(pos)
 		one := planned{Cluster: c.Name, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name}
 		if c.Revision >= 0 {
 			one.Revision = p.Revisions[c.Revision]
 		}
-		l.Add(c.Name, one, one.Stage, one.Group, cmp.Or(one.Revision, "nothing"))
+		cells := []any{one.Stage, one.Group}
+		if goesTo != nil {
+			one.GoesTo = goesTo(pos)
+			cells = append(cells, one.GoesTo)
+		}
+		l.Add(c.Name, one, append(cells, cmp.Or(one.Revision, "nothing"))...)
 	}
 	return l
 }

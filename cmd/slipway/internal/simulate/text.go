@@ -24,7 +24,7 @@ func printText(o *cli.Options, events []simulate.Event, end *simulate.End) {
 	case back.Plan == nil:
 		_ = o.Said("\nIt is not rolled back: %s", back.Refused)
 	default:
-		goes := cli.Planned(back.Plan)
+		goes := cli.Planned(back.Plan, nil)
 		goes.Narrow = 0
 		_ = o.Section(fmt.Sprintf("%s rolls back %s", simulate.BackName, back.Plan.Rollback.Run), goes)
 		for _, k := range back.Plan.Rollback.Kept {
