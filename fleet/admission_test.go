@@ -299,8 +299,13 @@ func TestFailedRunStartsAgain(t *testing.T) {
 		ranTo(t, e, spec, stages.Failed)
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("b", 2))
-		command(t, e, "a", stages.Start)
-		is(t, e, "a", stages.Failed) // b has the placement
+		err := e.Run("a").Command(t.Context(), stages.Command{Verb: stages.Start})
+		if _, refused := errors.AsType[*stages.RefusedError](err); !refused || !strings.Contains(err.Error(), "run b has the placement") {
+			t.Errorf("a start while b has the placement: %v", err)
+		}
+		must(0, fleet.LateCommand(t.Context(), e, w.store, "a", stages.Command{Verb: stages.Start}))(t)
+		quiet()
+		is(t, e, "a", stages.Failed)
 		if err := e.Run("b").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newApprovalEnv(t, approval.Policy{})
 		run := s.create()
-		first := stages.Command{ID: "x", Verb: stages.Stop, By: approval.Identity{Name: "op"}, Message: "why"}
+		first := stages.Command{ID: "x", Verb: stages.Start, By: approval.Identity{Name: "op"}, Message: "why"}
 		for what, c := range map[string]struct {
 			bend func(*stages.Command)
 			want string

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -65,21 +66,32 @@ func (m *attackModel) open(at, attempt int) {
 // step applies commands to the run, at a time that never goes backwards, and returns the expected
 // events.
 func (m *attackModel) step(cs []stages.Command, now time.Time) []toldEvent {
-	m.told = nil
-	if m.now.Before(now) {
-		m.now = now
-	}
-	slices.SortStableFunc(cs, func(a, b stages.Command) int {
-		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))
-	})
-	for i := range cs {
-		if !m.heard[cs[i].ID] {
-			m.heard[cs[i].ID] = true
-			m.hear(&cs[i])
-		}
-	}
+	*m = m.after(cs, now)
 	m.advance()
 	return m.told
+}
+
+// after returns the model after the commands, with the expected events.
+func (m *attackModel) after(cs []stages.Command, now time.Time) attackModel {
+	next := *m
+	next.told, next.heard, next.given = nil, maps.Clone(m.heard), slices.Clone(m.given)
+	if next.now.Before(now) {
+		next.now = now
+	}
+	for _, c := range inOrder(cs) {
+		if !next.heard[c.ID] {
+			next.heard[c.ID] = true
+			next.hear(&c)
+		}
+	}
+	return next
+}
+
+// inOrder returns commands in the order in which they are carried out.
+func inOrder(cs []stages.Command) []stages.Command {
+	return slices.SortedStableFunc(slices.Values(cs), func(a, b stages.Command) int {
+		return cmp.Or(a.At.Compare(b.At), strings.Compare(a.ID, b.ID))
+	})
 }
 
 func (m *attackModel) hear(c *stages.Command) {

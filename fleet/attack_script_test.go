@@ -222,9 +222,14 @@ func (a *attacked) give(id string, d approval.Decision) {
 }
 
 // takes returns the expected result of an answer, and whether it is stored. An answer without a
-// binding is bound to the request.
+// binding is bound to the request. The stored commands count as carried out; only the commands
+// before the first answer with the ID count for a repeated answer.
 func (a *attacked) takes(request, id string, d *approval.Decision) (kind string, stores bool) {
-	m := &a.model
+	m, earlier := &a.model, inOrder(a.sent)
+	if i := slices.IndexFunc(earlier, func(c stages.Command) bool { return c.ID == id }); i >= 0 {
+		earlier = earlier[:i]
+	}
+	next := m.after(earlier, a.e.state.Now())
 	switch {
 	case !m.asks() || request != m.request():
 		return "not found", false
@@ -233,12 +238,14 @@ func (a *attacked) takes(request, id string, d *approval.Decision) (kind string,
 		return "nil", false
 	case m.heard[id]:
 		return "conflict", false
+	case !next.asks():
+		return "not found", false
 	case d.Binding == approval.Binding{} && m.policy.RequireBinding:
 		return "refused", false
 	case d.Binding == approval.Binding{}:
 		d.Binding = m.binding
 	}
-	if !m.allows(d, commands.Later(a.e.state.Now(), m.now)) {
+	if !next.allows(d, commands.Later(a.e.state.Now(), m.now)) {
 		return "refused", false
 	}
 	i := slices.IndexFunc(a.sent, func(c stages.Command) bool { return c.ID == id })

@@ -11,19 +11,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Command sends a command to a run. It returns once the command is stored; the engine that drives
-// the run executes it, or refuses it with a CommandRefused event. A command to a stopped run, or
-// about a later stage, takes effect later: if no other event shows it, a CommandAccepted event says
-// when. A command to a run that has ended for good is a [*stages.RefusedError], and is not stored.
+// the run executes it. A command to a stopped run, or about a later stage, takes effect later: if no
+// other event shows it, a CommandAccepted event says when.
+//
+// A command that does not fit the run is a [*stages.RefusedError] and is not stored: see
+// [step.AllowedNext]. The earlier commands that no engine has executed yet count as executed. If the
+// run changes before the command is executed, the engine may still refuse it, with a CommandRefused
+// event. [RunHandle.CheckCommand] only checks.
+//
 // A command whose ID was used before changes nothing. If the earlier command is still stored and
 // differs, the error matches backend.ErrConflict. An empty ID is replaced by a new one; any other
 // ID must be a DNS subdomain. At is overwritten.
@@ -44,26 +51,84 @@ func (h RunHandle) Command(ctx context.Context, c stages.Command) error {
 	if err := problems.About("command to run "+h.name, commandProblems(c)); err != nil {
 		return err
 	}
-	if c.Verb == stages.Decide {
-		return h.decide(ctx, c)
-	}
-	rr, _, err := h.e.state.Run(ctx, h.name)
+	unlock, err := h.e.commands.Lock(ctx)
 	if err != nil {
 		return err
 	}
-	c.Decision = nil
-	if rr.Run.IsEnded() && !wasSent(&rr.Run, c.ID) {
-		p, err := h.e.state.Plans.Read(ctx, rr.Run.Plan)
-		if err != nil {
-			return err
-		}
-		if rr.Run.Final(p) {
-			if err := step.Allowed(p, &rr.Run, c); err != nil {
-				return fmt.Errorf("run %s: %w", h.name, err)
-			}
-		}
+	defer unlock()
+	uid, err := h.accept(ctx, &c)
+	if err != nil || uid == "" {
+		return err
 	}
-	return h.e.commands.Send(ctx, rr.Run.UID, c)
+	return h.e.commands.Send(ctx, uid, c)
+}
+
+// CheckCommand returns the error with which [RunHandle.Command] would refuse the command now.
+// Nothing is stored.
+func (h RunHandle) CheckCommand(ctx context.Context, c stages.Command) error {
+	err := problems.About("command to run "+h.name, commandProblems(c))
+	if err == nil {
+		_, err = h.accept(ctx, &c)
+	}
+	return err
+}
+
+// Recorded returns the commands to the run that no engine has executed yet, in the order in which
+// they will be executed.
+func (h RunHandle) Recorded(ctx context.Context) ([]stages.Command, error) {
+	_, recorded, err := h.recorded(ctx)
+	return recorded, err
+}
+
+// recorded returns the run and its commands that no engine has executed. It reads the commands
+// first, so that a command that is executed in the meantime is not missed.
+func (h RunHandle) recorded(ctx context.Context) (state.RunStatus, []stages.Command, error) {
+	rr, _, err := h.e.state.Run(ctx, h.name)
+	if err != nil {
+		return state.RunStatus{}, nil, err
+	}
+	stored, _, err := h.e.commands.List(ctx, rr.Run.UID)
+	if err != nil {
+		return state.RunStatus{}, nil, err
+	}
+	s, err := h.e.state.Status(ctx, h.name)
+	if err == nil && s.Run.UID != rr.Run.UID {
+		err = errdef.Replaced(h.name)
+	}
+	return s, slices.DeleteFunc(stored, func(c stages.Command) bool { return wasSent(&s.Run, c.ID) }), err
+}
+
+// accept completes a decision, and returns the UID of the run if the command must be stored.
+func (h RunHandle) accept(ctx context.Context, c *stages.Command) (uid string, err error) {
+	s, recorded, err := h.recorded(ctx)
+	if err != nil {
+		return "", err
+	}
+	again := slices.IndexFunc(recorded, func(r stages.Command) bool { return c.ID != "" && r.ID == c.ID })
+	if again >= 0 {
+		recorded = recorded[:again]
+	}
+	in := stages.Input{Now: h.e.state.Now(), Commands: recorded}
+	if c.Verb == stages.Decide {
+		repeats, err := h.decide(&s, in, c)
+		if repeats || err != nil {
+			return "", err
+		}
+		return s.Run.UID, nil
+	}
+	c.Decision = nil
+	if again >= 0 || wasSent(&s.Run, c.ID) {
+		return s.Run.UID, nil
+	}
+	in.Blocked = h.e.state.Ahead(ctx, &s)
+	if err := step.AllowedNext(s.Plan, &s.Run, in, *c); err != nil {
+		after := ""
+		if in.Commands = nil; len(recorded) > 0 && step.AllowedNext(s.Plan, &s.Run, in, *c) == nil {
+			after = " (after the recorded commands " + recordedText(recorded) + ")"
+		}
+		return "", fmt.Errorf("run %s: %w%s", h.name, err, after)
+	}
+	return s.Run.UID, nil
 }
 
 // wasSent reports whether the run has processed a command with this ID.
@@ -152,26 +217,40 @@ func idProblems(id string) field.ErrorList {
 	return errs
 }
 
-// decide stores the answer to an open approval request. The decision is bound to the run's UID, the
-// stage, the attempt and the plan at the time of the call.
-func (h RunHandle) decide(ctx context.Context, c stages.Command) error {
-	s, err := h.e.state.Status(ctx, h.name)
-	if err != nil {
-		return err
+// decide completes the answer to an open approval request, or refuses it. It reports whether the
+// answer repeats one that the run has processed. The decision is bound to the run's UID, the stage,
+// the attempt and the plan at the time of the call.
+func (h RunHandle) decide(s *state.RunStatus, in stages.Input, c *stages.Command) (repeats bool, err error) {
+	named := func(r approval.Request) bool { return r.Name == c.Name }
+	now := step.Requests(s.Plan, &s.Run)
+	shown := slices.IndexFunc(now, named)
+	if wasSent(&s.Run, c.ID) && shown >= 0 {
+		return true, repeated(c, &now[shown])
 	}
-	open := step.Requests(s.Plan, &s.Run)
-	i := slices.IndexFunc(open, func(r approval.Request) bool { return r.Name == c.Name })
-	if i < 0 {
-		return errdef.NotFound(errdef.Request, c.Name, openRequests(h.name, open))
+	after := step.AfterCommands(s.Plan, s.Run, in)
+	open := step.Requests(s.Plan, &after)
+	i := slices.IndexFunc(open, named)
+	switch {
+	case i < 0 && shown >= 0:
+		return false, &errdef.Error{
+			Op: errdef.Change, Kind: errdef.Request, Name: c.Name, Err: backend.ErrNotFound,
+			Problem: "is closed by recorded commands, which an engine carries out next: " + recordedText(in.Commands),
+		}
+	case i < 0 || wasSent(&s.Run, c.ID):
+		return false, errdef.NotFound(errdef.Request, c.Name, openRequests(h.name, now))
 	}
-	if wasSent(&s.Run, c.ID) {
-		return repeated(&c, &open[i])
+	d, err := decision(c, &open[i], commands.Later(in.Now, s.Run.Now.Time()))
+	*c = stages.Command{ID: c.ID, Verb: stages.Decide, By: c.By, Decision: &d}
+	return false, err
+}
+
+// recordedText lists commands: the verb or the verdict, and the author.
+func recordedText(recorded []stages.Command) string {
+	var all []string
+	for i := range recorded {
+		all = append(all, step.CommandText(&recorded[i]))
 	}
-	d, err := decision(&c, &open[i], commands.Later(h.e.state.Now(), s.Run.Now.Time()))
-	if err != nil {
-		return err
-	}
-	return h.e.commands.Send(ctx, s.Run.UID, stages.Command{ID: c.ID, Verb: stages.Decide, By: c.By, Decision: &d})
+	return strings.Join(all, ", ")
 }
 
 // repeated returns nil if an answer whose ID was used before equals the answer that counts already,

@@ -22,6 +22,15 @@ func (w *engineEnv) command(e *fleet.Engine, run string, c stages.Command) {
 	settle()
 }
 
+// late gives a command that the run may refuse, as a host does that read the run before.
+func (w *engineEnv) late(e *fleet.Engine, run string, c stages.Command) {
+	w.t.Helper()
+	if err := fleet.LateCommand(w.t.Context(), e, w.store, run, c); err != nil {
+		w.t.Fatal(err)
+	}
+	settle()
+}
+
 // stateIs checks the state of a run.
 func (w *engineEnv) stateIs(e *fleet.Engine, run string, want stages.State) {
 	w.t.Helper()
@@ -45,7 +54,7 @@ func TestARunThatHasFailedIsRetriedOnlyWithThePlacement(t *testing.T) {
 
 		w.create(e, fleet.RunSpec{Name: "b", Placement: "web", Strategy: allAtOnce(1, stages.Task{Type: stages.Approval})})
 		settle()
-		w.command(e, "a", stages.Command{ID: "early", Verb: stages.Retry})
+		w.late(e, "a", stages.Command{ID: "early", Verb: stages.Retry})
 		w.stateIs(e, "a", stages.Failed)
 		w.stateIs(e, "b", stages.Running)
 		w.command(e, "b", stages.Command{Verb: stages.Abort})
@@ -77,8 +86,8 @@ func TestEmptyRetryLeavesThePlacementFree(t *testing.T) {
 		defer running(t, e)()
 		w.within(time.Minute, "a", stages.Failed)
 		w.create(e, held)
-		w.command(e, "a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
-		w.command(e, "held", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
+		w.late(e, "a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
+		w.late(e, "held", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
 		w.stateIs(e, "a", stages.Failed)
 		w.stateIs(e, "held", stages.NotStarted)
 		w.refusing("c00", false)
@@ -105,7 +114,7 @@ func TestEmptyRetryKeepsTheBindings(t *testing.T) {
 		w.create(e, fleet.RunSpec{Name: "b", Placement: "web", Strategy: allAtOnce(2)})
 		w.within(time.Minute, "b", stages.Completed)
 		settle()
-		w.command(e, "a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
+		w.late(e, "a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
 		for c, err := range must(e.Placement("web").View(t.Context()))(t).Placed(t.Context()) {
 			if err != nil || c.Index != 1 || c.Tried != 1 {
 				t.Errorf("%+v, %v: want what run b brought", c, err)

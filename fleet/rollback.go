@@ -3,7 +3,7 @@ package fleet
 import (
 	"cmp"
 	"context"
-	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -15,7 +15,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // RollbackOptions say how a run is rolled back.
@@ -88,11 +87,29 @@ func (h RunHandle) Rollback(ctx context.Context, o RollbackOptions) (string, err
 	if s.Run.Final(s.Plan) {
 		return h.e.admitter.RequestRollback(ctx, &s, stages.RollbackRequest{Cause: stages.OnCommand, Run: name, By: o.By, Message: o.Reason})
 	}
-	c := stages.Command{Verb: stages.RequestRollback, By: o.By, Message: o.Reason, Name: name}
-	if err := step.Allowed(s.Plan, &s.Run, c); err != nil {
-		return "", fmt.Errorf("run %s: %w", h.name, err)
+	return h.requestRollback(ctx, stages.Command{Verb: stages.RequestRollback, By: o.By, Message: o.Reason, Name: name})
+}
+
+// requestRollback stores the request to roll back a run that has not ended, and returns the name of
+// the rollback run. It stores nothing if such a request is stored already.
+func (h RunHandle) requestRollback(ctx context.Context, c stages.Command) (name string, err error) {
+	unlock, err := h.e.commands.Lock(ctx)
+	if err != nil {
+		return "", err
 	}
-	return name, h.e.commands.Send(ctx, s.Run.UID, c)
+	defer unlock()
+	_, recorded, err := h.recorded(ctx)
+	if err != nil {
+		return "", err
+	}
+	if i := slices.IndexFunc(recorded, func(r stages.Command) bool { return r.Verb == stages.RequestRollback }); i >= 0 {
+		return recorded[i].Name, nil
+	}
+	uid, err := h.accept(ctx, &c)
+	if err != nil {
+		return "", err
+	}
+	return c.Name, h.e.commands.Send(ctx, uid, c)
 }
 
 func (o *RollbackOptions) problems() field.ErrorList {

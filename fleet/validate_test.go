@@ -154,9 +154,9 @@ func TestCommandProblemsAreReportedAtOnce(t *testing.T) {
 	refused(t, w.store, "an answer", func() error {
 		return e.Run("r").Command(t.Context(), stages.Command{Verb: stages.Decide, ID: "?", Name: "q", Decision: &approval.Decision{}})
 	}, "command to run r", "id: Invalid value")
-	stop := stages.Command{Verb: stages.Stop, ID: "once"}
+	abort := stages.Command{Verb: stages.Abort, ID: "once"}
 	for range 2 {
-		if err := e.Run("r").Command(t.Context(), stop); err != nil {
+		if err := e.Run("r").Command(t.Context(), abort); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -67,6 +67,7 @@ func TestOnATerminalAnApprovalIsConfirmed(t *testing.T) {
 			t.Errorf("%q: %d, want %d and %q\n%s", tt.answer, code, tt.code, tt.want, out.String())
 		}
 	}
+	v = newEnv(t)
 	var out bytes.Buffer
 	args := []string{"--store", v.file, "reject", "shop-2", "--yes", "--as", "bob"}
 	if code := run(t.Context(), args, genericiooptions.IOStreams{In: terminal(t, "n"), Out: &out, ErrOut: &out}, v.connect); code != cli.ExitDone || strings.Contains(out.String(), "[y/N]") {

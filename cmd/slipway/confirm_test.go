@@ -94,6 +94,34 @@ func TestAPlacementWithARunInProgressStays(t *testing.T) {
 	v.shows(cli.ExitDone, "delete placement shop --yes", "placement/shop: deleting") // again
 }
 
+// A verb refuses a command that does not fit the run, and a second answer of a person, before it asks
+// and without a record, although no engine runs. The recorded commands count as carried out, and
+// describe and explain name them.
+func TestACommandIsCheckedBeforeItIsRecorded(t *testing.T) {
+	v := newEnv(t)
+	for args, want := range map[string]string{
+		"skip shop-2 --what stage/nope":         "run shop-2: command Skip is refused, the run is Running: the plan has no stage nope (canary, rest)",
+		"skip shop-2 --what cluster/eu-1 --yes": "cluster eu-1 has ended already",
+		"skip shop-2 --what wait/canary --yes":  "stage canary has no wait after it",
+		"retry shop-2":                          "stage canary has no failed or skipped clusters to be tried again",
+	} {
+		v.shows(cli.ExitFailed, args, want)
+	}
+	v.shows(cli.ExitDone, "approve shop-2 --as ann --yes", "approve by ann is recorded, for the engine that runs on this store next")
+	for _, args := range []string{"describe run shop-2", "explain shop-2"} {
+		v.shows(cli.ExitDone, args, "recorded, not yet counted: approve by ann")
+	}
+	v.shows(cli.ExitDone, "describe approval shop-2-after-canary", "Decisions:", "Missing:", "recorded, not yet counted: approve by ann")
+	v.shows(cli.ExitFailed, "reject shop-2", "request shop-2-after-canary is closed by recorded commands, which an engine carries out next: approve by ann")
+	v.shows(cli.ExitDone, "abort shop-2 --yes", "abort is recorded")
+	v.shows(cli.ExitFailed, "stop shop-2", "command Stop is refused: the run has ended as Aborted (after the recorded commands approve by ann, abort by ")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { _, err := e.Run("shop-2").Wait(ctx); v.must(err) })
+	if got := v.shows(cli.ExitDone, "history run/shop-2"); strings.Contains(got, "CommandRefused") {
+		t.Error(got)
+	}
+	v.shows(cli.ExitDone, "describe run shop-2", "Aborted")
+}
+
 // One mistake has one text: a run that does not exist, with the similar names.
 func TestARunThatDoesNotExist(t *testing.T) {
 	v := newEnv(t)

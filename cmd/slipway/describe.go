@@ -165,6 +165,7 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 	fields.Add(name, s, s.Title, placement, r.State, r.Reason, rollsBack, rollback, indexCell(s.Plan.Index), s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
 		r.Created.Time(), r.Started.Time(), r.Ended.Time(), s.Holder)
 	return errors.Join(o.Fields(fields), o.Section("Stages", stagesOf(&s)), o.Section("Waits for", cli.Awaited(step.Waiting(s.Plan, r))),
+		o.showRecorded(ctx, c, name, anyCommand),
 		o.Section("Events", cli.EventsOfRun(h.Events[max(0, len(h.Events)-lastEvents):]...)))
 }
 
@@ -225,7 +226,29 @@ func (o *options) showRequest(ctx context.Context, c call, r approval.Request) e
 	case err != nil:
 		return err
 	}
-	return errors.Join(o.Fields(l), o.Said("%s", strings.Join(watch.Affected(s.Plan, &r), "\n")))
+	return errors.Join(o.Fields(l), o.Said("%s", strings.Join(watch.Affected(s.Plan, &r), "\n")),
+		o.showRecorded(ctx, c, r.Run, func(c *stages.Command) bool { return c.Decision != nil && c.Decision.Binding == r.Binding }))
+}
+
+func anyCommand(*stages.Command) bool { return true }
+
+// showRecorded shows the commands to a run that no engine has executed and that shows selects. The
+// state of the run and of its requests does not have them yet.
+func (o *options) showRecorded(ctx context.Context, c call, run string, shows func(*stages.Command) bool) error {
+	recorded, err := c.Run(run).Recorded(ctx)
+	if o.isUnreadable(err) {
+		return nil
+	}
+	var texts []string
+	for i := range recorded {
+		if shows(&recorded[i]) {
+			texts = append(texts, step.CommandText(&recorded[i]))
+		}
+	}
+	if err != nil || len(texts) == 0 {
+		return err
+	}
+	return o.Said("recorded, not yet counted: %s", strings.Join(texts, ", "))
 }
 
 // newExplain explains the waiting of a run, or the state of one of its clusters.
@@ -244,7 +267,10 @@ func newExplain(o *options) *cobra.Command {
 				if len(waiting) == 0 && !o.IsValue() {
 					return o.explainEnd(ctx, c, run)
 				}
-				return o.Print(cli.Awaited(waiting))
+				if err := o.Print(cli.Awaited(waiting)); err != nil || !o.IsTable() {
+					return err
+				}
+				return o.showRecorded(ctx, c, run, anyCommand)
 			}
 			why, err := c.Run(run).Explain(ctx, strings.TrimPrefix(c.args[1], "cluster/"))
 			if err != nil {

@@ -519,10 +519,11 @@ func TestARunIsNamedByItsKindToo(t *testing.T) {
 	for _, args := range []string{
 		"get run run/shop-1", "describe run run/shop-1", "get clusters --run run/shop-1", "get approvals --run run/shop-2", "history run/shop-1", "explain run/shop-1",
 		"explain run/shop-1 cluster/eu-1", "timeline run/shop-1", "forecast run/shop-2", "watch run/shop-1", "wait run/shop-1", "rollback run/shop-2 --preview",
-		"stop run/shop-2", "start run/shop-2", "skip run/shop-2 --what cluster/eu-2 --yes", "retry run/shop-2", "approve run/shop-2 --as ann --yes",
+		"stop run/shop-2", "start run/shop-2", "skip run/shop-2 --what cluster/eu-2 --yes", "approve run/shop-2 --as ann --yes",
 		"rollback run/shop-2 --name run/shop-2-back --yes", "delete run run/shop-1 --yes",
 	} {
 		v.shows(cli.ExitDone, args)
 	}
+	v.shows(cli.ExitFailed, "retry run/shop-2", "command Retry is refused")
 	v.shows(cli.ExitUsage, "get overrides", "overrides are stored with their placements")
 }

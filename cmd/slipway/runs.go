@@ -122,6 +122,9 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 				}
 				run := c.run()
 				if v.confirms != "" && c.Hub == nil { // a hub has no such verb
+					if err := c.Run(run).CheckCommand(ctx, command); err != nil {
+						return err
+					}
 					if err := o.confirmRun(ctx, c, sure, name, v.confirms+value); err != nil {
 						return err
 					}
@@ -148,9 +151,6 @@ func (o *options) confirmRun(ctx context.Context, c call, sure cli.Confirmation,
 	r, err := c.summary(ctx, c.run())
 	if err != nil {
 		return err
-	}
-	if slices.Contains([]stages.State{stages.Completed, stages.Aborted, stages.Superseded}, r.State) {
-		return nil // the command is refused
 	}
 	fmt.Fprintf(o.ErrOut, "run/%s is %s, %d of %d clusters done; it %s\n", r.Name, r.State, r.Completed, r.Clusters, cli.Printable(will))
 	return o.Confirm(ctx, sure, verb, "nothing is recorded")
@@ -238,10 +238,16 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 			if err := shown.showRequest(ctx, c, r); err != nil {
 				return err
 			}
+			answer := stages.Command{Verb: stages.Decide, Name: r.Name, Decision: &approval.Decision{Verdict: verdict, Comment: comment, Binding: r.Binding}}
+			if c.Hub == nil { // a hub answers when its objects change
+				if err := c.Run(r.Run).CheckCommand(ctx, answer); err != nil {
+					return err
+				}
+			}
 			if err := o.Confirm(ctx, sure, use, "nothing is recorded"); err != nil {
 				return err
 			}
-			err = c.Run(r.Run).Command(ctx, stages.Command{Verb: stages.Decide, Name: r.Name, Decision: &approval.Decision{Verdict: verdict, Comment: comment, Binding: r.Binding}})
+			err = c.Run(r.Run).Command(ctx, answer)
 			by := ""
 			if o.As != "" {
 				by = " by " + o.As

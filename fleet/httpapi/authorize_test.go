@@ -63,7 +63,7 @@ func TestEveryRouteIsAuthorized(t *testing.T) {
 	got := map[string]string{}
 	for _, r := range documented(t) {
 		path := strings.NewReplacer("{placement}", "shop", "{run}", "shop-2", "{cap}", "all", "{cluster}", "eu-1", "{strategy}", "careful", "{index}", "0").Replace(r[2])
-		body := map[string]string{"/v1/runs": `{"name":"new","placement":"shop"}`, "/v1/runs/{run}/commands": `{"verb":"Abort"}`}[r[2]]
+		body := map[string]string{"/v1/runs": `{"name":"new","placement":"shop"}`, "/v1/runs/{run}/commands": `{"verb":"Abort"}`, "/v1/runs/{run}/commands/check": `{"verb":"Abort"}`}[r[2]]
 		asked = nil
 		w := request(h, r[1], path, body)
 		if empty := w.Code == 200 && strings.Contains(w.Body.String(), `{"items":`) && !strings.Contains(w.Body.String(), "shop"); !empty && (w.Code != 403 || reason(t, w) != "Forbidden") {
@@ -83,7 +83,7 @@ func TestEveryRouteIsAuthorized(t *testing.T) {
 			verb = httpapi.Rollback
 		case last == "runs", last == "catch-up":
 			verb = httpapi.Create
-		case last == "commands":
+		case last == "commands", last == "check":
 			verb = httpapi.Operate
 		case method == "PUT", last == "{strategy}", last == "{cap}":
 			verb = httpapi.Declare

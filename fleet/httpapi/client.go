@@ -522,6 +522,16 @@ func (h RunHandle) Command(ctx context.Context, cmd stages.Command) error {
 	return h.c.change(ctx, http.MethodPost, path("runs", h.name, "commands"), cmd)
 }
 
+// CheckCommand calls [fleet.RunHandle.CheckCommand].
+func (h RunHandle) CheckCommand(ctx context.Context, cmd stages.Command) error {
+	return h.c.change(ctx, http.MethodPost, path("runs", h.name, "commands", "check"), cmd)
+}
+
+// Recorded calls [fleet.RunHandle.Recorded].
+func (h RunHandle) Recorded(ctx context.Context) ([]stages.Command, error) {
+	return whole[stages.Command](ctx, h.c, path("runs", h.name, "commands"), nil)
+}
+
 // Waiting returns everything that the run waits for; see [step.Waiting].
 func (h RunHandle) Waiting(ctx context.Context) ([]stages.Awaited, error) {
 	return whole[stages.Awaited](ctx, h.c, path("runs", h.name, "explanation"), nil)

@@ -38,7 +38,9 @@
 //	GET    /v1/runs/{run}/progress                               Progress
 //	GET    /v1/runs/{run}/events                                 EventsPage, or a stream of stages.Event
 //	GET    /v1/runs/{run}/approvals                              List of approval.Request
+//	GET    /v1/runs/{run}/commands                               List of stages.Command
 //	POST   /v1/runs/{run}/commands                             * > stages.Command
+//	POST   /v1/runs/{run}/commands/check                       * > stages.Command
 //	GET    /v1/runs/{run}/explanation                            List of stages.Awaited
 //	GET    /v1/runs/{run}/clusters/{cluster}/explanation         stages.Explanation
 //	POST   /v1/runs/{run}/forecast                               > fleet.Assumptions: fleet.Forecast
@@ -54,9 +56,10 @@
 //
 // /v1/runs and /v1/approvals have the parameter placement, which restricts them to one placement.
 // If the parameter plan is the digest of a run's plan, the progress and the status of the run omit
-// the plan: the client has it, because a plan never changes. With the parameter brief=true, the
-// forecast of a run omits the parts that grow with the number of clusters. A route without a result
-// answers 204 and no content.
+// the plan: the client has it, because a plan never changes. GET of commands has the commands that
+// no engine has executed, and commands/check refuses a command as commands does, but stores
+// nothing. With the parameter brief=true, the forecast of a run omits the parts that grow with the
+// number of clusters. A route without a result answers 204 and no content.
 //
 // # Declarations
 //
@@ -96,7 +99,7 @@
 //	404 NotFound              the named object does not exist: backend.ErrNotFound
 //	404 NoRoute               no route has this path; 405: this path has other methods
 //	409 Conflict              another writer was first, or the name is taken: backend.ErrConflict
-//	409 Refused               an approval policy refuses the decision, or the run has ended: approval.ErrRefused
+//	409 Refused               an approval policy refuses the decision, or the command does not fit the run: approval.ErrRefused
 //	409 Deleting              the placement is being deleted: errdef.ErrDeleting, backend.ErrPermanent
 //	409 PlanChanged           the plan is not the one that was previewed
 //	409 Rejected              another run has the placement

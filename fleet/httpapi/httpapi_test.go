@@ -297,6 +297,16 @@ func TestAClientDirectsTheEngine(t *testing.T) {
 		v.must(c.DeleteCap(ctx, "all"))
 		requests, err := c.Run("shop-2").Requests(ctx)
 		v.must(err)
+		nope := stages.Command{Verb: stages.Skip, Scope: stages.SkipStage, Name: "nope"}
+		for _, err := range []error{c.Run("shop-2").Command(ctx, nope), c.Run("shop-2").CheckCommand(ctx, nope)} {
+			if !errors.Is(err, approval.ErrRefused) || !strings.Contains(err.Error(), "the plan has no stage nope (canary, rest)") {
+				t.Errorf("a skip of a stage that does not exist: %v", err)
+			}
+		}
+		v.must(c.Run("shop-2").CheckCommand(ctx, stages.Command{Verb: stages.Stop}))
+		if recorded, err := c.Run("shop-2").Recorded(ctx); err != nil || len(recorded) != 0 {
+			t.Errorf("checks have recorded %v, %v", recorded, err)
+		}
 		v.must(c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Stop, Message: "lunch", By: approval.Identity{Name: "eve"}}))
 		v.event("shop-2", stages.RunStopped)
 		v.must(c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Start}))

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"strconv"
@@ -178,7 +179,11 @@ var routes = []route{ //nolint:gochecknoglobals // a constant table
 		},
 		func(c *call, after string) (*fleet.Follower, error) { return c.engine.Run(c.run()).Follow(after) })},
 	{"GET /v1/runs/{run}/approvals", false, Get, list(func(c *call) ([]approval.Request, error) { return c.engine.Run(c.run()).Requests(c.ctx()) }, requestKey)},
-	{"POST /v1/runs/{run}/commands", true, itself, done(command)},
+	{"GET /v1/runs/{run}/commands", false, Get, list(
+		func(c *call) ([]stages.Command, error) { return c.engine.Run(c.run()).Recorded(c.ctx()) },
+		func(cmd stages.Command) string { return cmd.At.UTC().Format(time.RFC3339Nano) + " " + cmd.ID })},
+	{"POST /v1/runs/{run}/commands", true, itself, done(command(fleet.RunHandle.Command))},
+	{"POST /v1/runs/{run}/commands/check", true, itself, done(command(fleet.RunHandle.CheckCommand))},
 	{"GET /v1/runs/{run}/explanation", false, Get, list(waiting, func(a stages.Awaited) string { return string(a.Kind) + " " + a.Name })},
 	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, Get, one(explain)},
 	{"POST /v1/runs/{run}/forecast", false, Preview, with(forecastRun)},
@@ -214,29 +219,20 @@ func (c *call) withoutPlan(s fleet.Status) fleet.Status {
 	return s
 }
 
-// command sends a command to a run. If the run is final, a command without an ID is refused at
-// once, although the engine would accept it and refuse it later in an event. A command with an ID
-// may repeat an earlier one, so the engine decides.
-func command(c *call, cmd stages.Command) error {
-	cmd.By = c.by
-	if err := c.authorize(verbOf(cmd)); err != nil {
-		return err
-	}
-	if passesGates(cmd) {
-		if err := c.may(Approve, c.scope); err != nil {
+// command passes a command of the caller to do.
+func command(do func(fleet.RunHandle, context.Context, stages.Command) error) func(*call, stages.Command) error {
+	return func(c *call, cmd stages.Command) error {
+		cmd.By = c.by
+		if err := c.authorize(verbOf(cmd)); err != nil {
 			return err
 		}
-	}
-	s, err := c.engine.Run(c.run()).Status(c.ctx())
-	if err != nil {
-		return err
-	}
-	if cmd.ID == "" && cmd.Verb != stages.Decide && s.Run.Final(s.Plan) {
-		if err := step.Allowed(s.Plan, &s.Run, cmd); err != nil {
-			return fmt.Errorf("run %s: %w", c.run(), err)
+		if passesGates(cmd) {
+			if err := c.may(Approve, c.scope); err != nil {
+				return err
+			}
 		}
+		return do(c.engine.Run(c.run()), c.ctx(), cmd)
 	}
-	return c.engine.Run(c.run()).Command(c.ctx(), cmd)
 }
 
 // planned calls do with the preview of a run of the placement in the path.

@@ -1,6 +1,7 @@
 package step
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -24,10 +25,50 @@ func Allowed(p *stages.Plan, r *Run, c stages.Command) error {
 	if err := r.Check(p); err != nil {
 		return err
 	}
-	if why := (commands{control: control{reading(p, r)}}).refusal(&c); why != "" {
-		return &stages.RefusedError{Verb: c.Verb, State: stateOf(p, r), Reason: why}
+	return refusedError(p, r, &c, commands{control: control{reading(p, r)}}.refusal(&c))
+}
+
+// AllowedNext returns a [*stages.RefusedError] if [Step] would refuse the command in an input with
+// the Now and Blocked of in, after the Commands of in. In contrast to [Allowed] it sees that the run
+// waits for another run, the policy of a decision, and the time. It returns the error of [Run.Check]
+// if the run is not a run of the plan.
+func AllowedNext(p *stages.Plan, r *Run, in stages.Input, c stages.Command) error {
+	if err := r.Check(p); err != nil {
+		return err
 	}
-	return nil
+	orders := carriedOut(p, r, in)
+	after := orders.r
+	why := orders.refusal(&c)
+	if why == "" {
+		why = orders.obey(c)
+	}
+	return refusedError(p, &after, &c, why)
+}
+
+// AfterCommands returns the run after the Commands of in, at its Now, and nothing else: no cluster
+// starts and no gate opens. It returns r if r is not a run of the plan.
+func AfterCommands(p *stages.Plan, r Run, in stages.Input) Run {
+	if r.Check(p) != nil || len(in.Commands) == 0 {
+		return r
+	}
+	return carriedOut(p, &r, in).r
+}
+
+// carriedOut returns the commands part of a step that has carried out the Commands of in.
+func carriedOut(p *stages.Plan, r *Run, in stages.Input) commands {
+	orders := commands{control: control{newDraft(p, *r, in.Now)}, blocked: in.Blocked}
+	for _, c := range in.Commands {
+		orders.command(c)
+	}
+	return orders
+}
+
+// refusedError returns the error of a command that is refused for a reason; nil without a reason.
+func refusedError(p *stages.Plan, r *Run, c *stages.Command, why string) error {
+	if why == "" {
+		return nil
+	}
+	return &stages.RefusedError{Verb: c.Verb, State: stateOf(p, r), Reason: why}
 }
 
 // refusal returns why cmd does not fit the state of the run, or "". It has no side effects.
@@ -114,7 +155,7 @@ func (c commands) unskippable(cmd *stages.Command) string {
 	case stages.SkipCluster:
 		pos, ok := c.p.Position(cmd.Name)
 		if !ok {
-			return "the plan has no cluster " + cmd.Name
+			return "the plan has no cluster " + cmd.Name + " (" + planned(c.p) + ")"
 		}
 		if !c.skippable(pos) {
 			return "cluster " + cmd.Name + " has ended already"
@@ -128,14 +169,14 @@ func (c commands) unskippable(cmd *stages.Command) string {
 	case stages.SkipStage:
 		switch i := c.p.StageIndex(cmd.Name); {
 		case i < 0:
-			return "the plan has no stage " + cmd.Name
+			return noStage(c.p, cmd.Name)
 		case i < c.r.form.Stage:
 			return "stage " + cmd.Name + " has ended already"
 		}
 	case stages.SkipAfterWait:
 		switch i := c.p.StageIndex(cmd.Name); {
 		case i < 0:
-			return "the plan has no stage " + cmd.Name
+			return noStage(c.p, cmd.Name)
 		case !slices.ContainsFunc(c.p.Stages[i].Gates, isAfterWait):
 			return "stage " + cmd.Name + " has no wait after it"
 		case i < c.r.form.Stage || slices.ContainsFunc(c.r.form.Stages[i].Gates, func(g runstate.Gate) bool {
@@ -230,7 +271,29 @@ func groupNamed(p *stages.Plan, name string) (stage, group int, why string) {
 		}
 	}
 	if stage < 0 {
-		return -1, -1, "the plan has no group " + name
+		return -1, -1, noGroup(p, name)
 	}
 	return stage, group, ""
+}
+
+// noStage says that the plan has no stage of a name, and which stages it has.
+func noStage(p *stages.Plan, name string) string {
+	var names []string
+	for i := range p.Stages {
+		names = append(names, p.Stages[i].Name)
+	}
+	return "the plan has no stage " + name + " (" + listed(names) + ")"
+}
+
+// noGroup says that the plan has no group of a name, and which groups it has.
+func noGroup(p *stages.Plan, name string) string {
+	var names []string
+	for i := range p.Stages {
+		for _, g := range p.Stages[i].Groups {
+			if g.Name != "" {
+				names = append(names, p.Stages[i].Name+"/"+g.Name)
+			}
+		}
+	}
+	return "the plan has no group " + name + " (" + cmp.Or(listed(names), "no stage has groups") + ")"
 }

@@ -2,6 +2,7 @@ package step
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/internal/runstate"
@@ -278,4 +279,24 @@ func reasonBy(what string, cmd stages.Command) string {
 		what += ": " + cmd.Message
 	}
 	return what
+}
+
+// CommandText describes a command for people, for example "skip stage canary by ann".
+func CommandText(c *stages.Command) string {
+	scope := map[stages.SkipScope]string{stages.SkipCluster: "cluster", stages.SkipGroup: "group", stages.SkipStage: "stage", stages.SkipAfterWait: "wait after stage"}[c.Scope]
+	words := []string{strings.ToLower(string(c.Verb)), scope, c.Name}
+	switch {
+	case c.Verb == stages.Decide && c.Decision != nil:
+		words[0] = strings.ToLower(string(c.Decision.Verdict))
+	case c.Verb == stages.RequestRollback:
+		words = []string{"rollback"}
+	case c.Only != "":
+		words = append(words, "only "+strings.ToLower(string(c.Only)))
+	case c.Verb == stages.Supersede:
+		words = append(words, c.Message)
+	}
+	if c.By.Name != "" {
+		words = append(words, "by", c.By.Name)
+	}
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w == "" }), " ")
 }

@@ -221,13 +221,18 @@ func awaitsInFlight(p *stages.Plan, r *Run, f *runstate.InFlight) stages.Awaited
 
 // planned lists the clusters of a plan, at most ten.
 func planned(p *stages.Plan) string {
-	const most = 10
-	var names []string
-	for i := range p.Clusters[:min(len(p.Clusters), most)] {
-		names = append(names, p.Clusters[i].Name)
+	names := make([]string, len(p.Clusters))
+	for i := range p.Clusters {
+		names[i] = p.Clusters[i].Name
 	}
-	if n := len(p.Clusters) - most; n > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names, ", "), n)
+	return listed(names)
+}
+
+// listed joins the first names, and the number of the others.
+func listed(names []string) string {
+	const most = 10
+	if n := len(names) - most; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), n)
 	}
 	return strings.Join(names, ", ")
 }

@@ -26,10 +26,24 @@ type Inbox struct {
 	store backend.Store
 	state *state.State
 	log   *slog.Logger
+	// checking has room for one caller, between its check of a command and the end of its Send.
+	checking chan struct{}
 }
 
 // New returns the inbox of a store.
-func New(store backend.Store, s *state.State, log *slog.Logger) *Inbox { return &Inbox{store, s, log} }
+func New(store backend.Store, s *state.State, log *slog.Logger) *Inbox {
+	return &Inbox{store, s, log, make(chan struct{}, 1)}
+}
+
+// Lock waits until no other caller checks or sends a command. The caller must call unlock.
+func (in *Inbox) Lock(ctx context.Context) (unlock func(), err error) {
+	select {
+	case in.checking <- struct{}{}:
+		return func() { <-in.checking }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
 
 // Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
