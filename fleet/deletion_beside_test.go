@@ -44,7 +44,7 @@ func TestADeletionBesideARequest(t *testing.T) {
 						do = func(s backend.Store) { _ = ask(t, w.engine(s, "slow")) }
 						other = func() {
 							defer running(t, e)()
-							deleteAndWait(t, e, fleet.DeleteOptions{})
+							deleteAndWait(t, e, fleet.DeleteOptions{Force: true})
 							if again {
 								w.declareAgain(e)
 							}
@@ -55,7 +55,7 @@ func TestADeletionBesideARequest(t *testing.T) {
 								wantWhole(t, e, ep)
 								ranTo(t, e, specOf("second", 0), stages.Completed)
 							}
-							deleteAndWait(t, e, fleet.DeleteOptions{})
+							deleteAndWait(t, e, fleet.DeleteOptions{Force: true})
 							time.Sleep(time.Minute)
 							w.wantErased()
 						}

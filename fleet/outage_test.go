@@ -144,3 +144,57 @@ func TestUnreachableClusterYieldsItsSlot(t *testing.T) {
 		}
 	})
 }
+
+// An engine dies after it has changed a cluster and before it has said so, and the cluster cannot be
+// reached. It counts as changed: it keeps its slot, and the rollback includes it although it was
+// skipped.
+func TestAClusterThatADeadEngineChangedIsRolledBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSmallEnv(t, 2)
+		e := w.newEngine(fleet.Config{})
+		w.declare(e, smallPlacement("p"))
+		strategy := allAtOnce(1)
+		strategy.Rollback = &stages.RollbackPolicy{}
+		w.create(e, fleet.RunSpec{Name: "one", Placement: "p", Strategy: strategy})
+		stop := running(t, e)
+		w.wait("one")
+		stop()
+
+		if err := w.source.Put(plain("v2")); err != nil {
+			t.Fatal(err)
+		}
+		w.create(e, fleet.RunSpec{Name: "two", Placement: "p", Strategy: strategy})
+		plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+			if c.Op != "apply" || c.Key != "c00/Setting/app" {
+				return faulty.Fault{}
+			}
+			return faulty.Fault{Crash: true, After: faulty.ErrCrashed}
+		})
+		dead := running(t, w.newEngine(fleet.Config{Name: "dies", Store: plan.Store(w.store), Dialer: plan.Dialer(w.fleet)}))
+		settle()
+		dead()
+		if got := w.setting("c00"); got != "v2" || !plan.Crashed() {
+			t.Fatalf("c00 has %q", got)
+		}
+		w.fleet.SetDown("c00", true)
+		stop = running(t, e)
+		settle()
+		if got := w.setting("c01"); got != "v1" {
+			t.Errorf("c01 has %q while c00 may be half changed", got)
+		}
+		w.command(e, "two", stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "c00"})
+		w.within(10*time.Minute, "two", stages.Completed)
+		w.fleet.SetDown("c00", false)
+		if _, err := e.Run("two").Rollback(t.Context(), fleet.RollbackOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		settle()
+		w.within(10*time.Minute, "two-rollback", stages.Completed)
+		stop()
+		for _, cluster := range []string{"c00", "c01"} {
+			if got := w.setting(cluster); got != "v1" {
+				t.Errorf("after the rollback %s has %q", cluster, got)
+			}
+		}
+	})
+}

@@ -29,7 +29,8 @@ type Input struct {
 	Gone []string
 	// Unwatched reports whether the clusters were not watched since the last step, for
 	// example after a restart. A soaking cluster then must be proven healthy again before
-	// it is done.
+	// it is done, and a cluster whose attempt has begun counts as changed by it. A driver that
+	// loads a run sets it in its first step.
 	Unwatched bool
 	// Blocked names the active run of the placement if that is another run. A run that has
 	// not started waits for it.
@@ -73,8 +74,8 @@ type Observation struct {
 	// Attempt is the attempt during which the state was read; observations of other
 	// attempts are ignored.
 	Attempt int
-	// Sent reports whether the member may have been changed by this attempt or, as
-	// the [Action] says, by one before it.
+	// Sent reports whether this attempt or an earlier one of the run may have changed the
+	// member. Such a cluster keeps its slot if it cannot be reached, and a rollback includes it.
 	Sent bool
 	// Applied reports whether everything of the attempt has been carried out.
 	Applied bool
@@ -201,7 +202,8 @@ type Action struct {
 	Attempt  int
 	Revision string
 	// Sent reports whether this attempt or an earlier one of the run may already have
-	// changed the member. A driver that takes over a run learns this only from Sent.
+	// changed the member: an observation said so, or an attempt was under way at a step with
+	// [Input].Unwatched. A driver that takes over a run learns this only from Sent.
 	Sent bool
 	// Request is the request of an Ask.
 	Request *approval.Request

@@ -60,6 +60,16 @@ func (d *draft) interruptSoak(f *runstate.InFlight) {
 	}
 }
 
+// unwatched records that a cluster in flight may have changed unseen: an attempt that began may have
+// changed it, although the driver ended before it could say so.
+func (d *draft) unwatched(f *runstate.InFlight) {
+	d.interruptSoak(f)
+	if f.Attempt != 0 && f.Phase == stages.Applying && !f.Sent {
+		f.Sent = true
+		d.changed = true
+	}
+}
+
 // reached ends a series of attempts to reach a cluster.
 func (d *draft) reached(f *runstate.InFlight) {
 	if f.Tries > 0 {

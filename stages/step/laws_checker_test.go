@@ -49,7 +49,8 @@ type member struct {
 	// backing: an attempt failed, and the next is due at until.
 	backing bool
 	until   stages.Instant
-	// sent reports whether an attempt has reported that it changed the cluster. applied reports
+	// sent reports whether an attempt has reported that it changed the cluster, or may have done so
+	// while nobody watched. applied reports
 	// whether the current attempt was carried out. proven reports whether the last report was a
 	// proof, and since is the time since which there was no report to the contrary. left reports
 	// whether the cluster can be out of flight, and done whether it can complete without a soak.
@@ -218,7 +219,10 @@ func (c *checker) take(in stages.Input, ready *Ready) {
 		c.skipsGroup(&cmd, ready)
 	}
 	for i := range c.members {
-		c.members[i].proven = c.members[i].proven && !in.Unwatched
+		if m := &c.members[i]; in.Unwatched {
+			m.sent = m.sent || m.state == stages.Running && !m.backing && !m.applied // unseen
+			m.proven = false
+		}
 	}
 	for i := range in.Observations {
 		if pos, ok := c.p.Position(in.Observations[i].Cluster); ok && watched {

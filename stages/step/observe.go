@@ -51,6 +51,8 @@ func (ob observer) observe(o *stages.Observation) {
 	switch {
 	case o.Skipped && !f.Sent:
 		ob.leave(f, stages.Skipped, o.Message)
+	case o.Unreachable && f.Drain:
+		ob.leave(f, stages.Skipped, "skipped in flight; it cannot be reached: "+o.Message)
 	case o.Unreachable, o.Skipped:
 		ob.interruptSoak(f)
 		ob.note(f, o.Message)

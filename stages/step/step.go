@@ -49,7 +49,7 @@ func step(p *stages.Plan, r Run, in stages.Input) Ready {
 	clusters := observer{control: run, start: start}
 	turns := course{control: run, start: start, blocked: in.Blocked}
 	if in.Unwatched {
-		d.eachInFlight(d.interruptSoak)
+		d.eachInFlight(d.unwatched)
 	}
 	if in.NewCalendar {
 		start.recheck()
