@@ -36,6 +36,7 @@ func fileFlag(cmd *cobra.Command, files *[]string) {
 func newApply(o *options) *cobra.Command {
 	var files []string
 	var dry, force bool
+	var empty emptyStages
 	cmd := o.command("apply -f FILE", "Declare the placements, overrides, strategies and runs of files",
 		"slipway apply -f web.yaml\nslipway apply -f fleet/ --dry-run\nslipway get placements -o yaml | slipway apply -f -",
 		func(ctx context.Context, c call) error {
@@ -45,7 +46,7 @@ func newApply(o *options) *cobra.Command {
 			case force:
 				return cli.Usagef("--force-conflicts: leave it out, because only the objects of a hub have field managers")
 			}
-			return o.apply(ctx, c, files, dry)
+			return o.apply(ctx, c, files, applying{dry, empty})
 		}, &dry)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -65,40 +66,50 @@ their lines. A run that exists is started or stopped if its spec.state asks for 
 objects are applied on the server, and all kinds are accepted.`
 	fileFlag(cmd, &files)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would change; placements, strategies and plans are checked by the engine")
+	empty.addFlag(cmd.Flags())
 	cmd.Flags().BoolVar(&force, "force-conflicts", false, "on a hub: take fields from other field managers, such as kubectl")
 	return cmd
 }
 
+// applying says how apply declares documents.
+type applying struct {
+	dry   bool
+	empty emptyStages
+}
+
 // apply carries out or shows the changes that documents ask for.
-func (o *options) apply(ctx context.Context, c call, files []string, dry bool) error {
+func (o *options) apply(ctx context.Context, c call, files []string, how applying) error {
 	docs, err := o.Documents(files)
 	if err != nil {
 		return err
 	}
 	changes, err := o.planned(ctx, c, docs, declare.Plan)
 	if err == nil {
-		err = o.check(ctx, c, changes)
+		err = o.check(ctx, c, changes, how.empty)
 	}
 	if err != nil {
 		return err
 	}
-	return o.carryOut(c, changes, carrying{dry: dry, do: func(i int) (string, error) { return o.declare(ctx, c, changes, &changes[i], dry) }})
+	return o.carryOut(c, changes, carrying{dry: how.dry, do: func(i int) (string, error) { return o.declare(ctx, c, changes, &changes[i], how) }})
 }
 
 // check lets the engine check the placements and strategies, and plan the runs, before the first
 // change is written. A run whose placement changes is planned after that, because the engine plans
 // the placement that it has.
-func (o *options) check(ctx context.Context, c call, changes []declare.Change) error {
+func (o *options) check(ctx context.Context, c call, changes []declare.Change, empty emptyStages) error {
 	var errs []error
 	for i := range changes {
 		change, err := &changes[i], error(nil)
 		switch {
 		case change.Placement != nil, change.Strategy != nil:
-			_, err = o.declare(ctx, c, changes, change, true)
+			_, err = o.declare(ctx, c, changes, change, applying{dry: true})
 		case change.Run != nil && change.Run.Index == nil && c.CanCapture() != nil:
 			err = fmt.Errorf("%s: %w", change.Object(), c.CanCapture())
 		case change.Run != nil && !placementDiffers(changes, change.Run.Placement):
-			_, err = c.Preview(ctx, *change.Run)
+			var p *stages.Plan
+			if p, err = c.Preview(ctx, *change.Run); err == nil {
+				err = empty.checkPlan(c, change.Name, p)
+			}
 		}
 		errs = append(errs, inDocument(change, err))
 	}
@@ -273,18 +284,23 @@ func notDone(change *declare.Change, failed string) error {
 }
 
 // declare carries out one change of apply, or only checks it. It returns a note for people.
-func (o *options) declare(ctx context.Context, c call, all []declare.Change, change *declare.Change, dry bool) (string, error) {
-	how := httpapi.Declaring{Version: change.Version, New: change.Version == "", DryRun: dry}
+func (o *options) declare(ctx context.Context, c call, all []declare.Change, change *declare.Change, a applying) (string, error) {
+	how := httpapi.Declaring{Version: change.Version, New: change.Version == "", DryRun: a.dry}
 	switch {
 	case change.Placement != nil:
 		return "", c.PutPlacement(ctx, *change.Placement, how)
 	case change.Strategy != nil:
 		return "", c.PutStrategy(ctx, *change.Strategy, how)
-	case change.Command != "" && !dry:
+	case change.Command != "" && !a.dry:
 		return "", c.Run(change.Name).Command(ctx, stages.Command{Verb: change.Command, At: time.Now()})
 	case change.Run == nil:
 		return "", nil
-	case !dry:
+	case !a.dry:
+		if placementDiffers(all, change.Run.Placement) { // it could not be planned before
+			if err := a.empty.check(ctx, c, *change.Run); err != nil {
+				return "", err
+			}
+		}
 		s, err := c.CreateRun(ctx, *change.Run)
 		return o.runNote(s.Plan, err)
 	case placementDiffers(all, change.Run.Placement):

@@ -26,6 +26,7 @@ import (
 // newCreate creates runs.
 func newCreate(o *options) *cobra.Command {
 	var s specOptions
+	var empty emptyStages
 	var placed, title string
 	run := o.writing("run NAME --placement PLACEMENT --strategy FILE", "Plan a run and record it; the engine that runs on the store starts it",
 		"slipway create run web-v2 --placement web --strategy strategy.yaml", func(ctx context.Context, c call) error {
@@ -37,6 +38,9 @@ func newCreate(o *options) *cobra.Command {
 				return err
 			}
 			spec.Name, spec.Title = c.run(), title
+			if err := empty.check(ctx, c, spec); err != nil {
+				return err
+			}
 			status, err := c.CreateRun(ctx, spec)
 			if err != nil && c.Hub != nil && len(spec.Strategy.Stages) > 0 {
 				err = fmt.Errorf("%w: %s apply -f %s, and then --strategy %s", err, o.Name, s.strategy, cmp.Or(spec.Strategy.Name, "NAME"))
@@ -46,6 +50,7 @@ func newCreate(o *options) *cobra.Command {
 	run.ValidArgsFunction = cobra.NoFileCompletions // a new name
 	s.flags(run)
 	run.Flags().StringVar(&placed, "placement", "", "placement that is rolled out")
+	empty.addFlag(run.Flags())
 	run.Flags().StringVar(&title, "title", "", "title that people see; not on a hub")
 	return cli.Group("create", "Create a run", run)
 }

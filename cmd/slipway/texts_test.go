@@ -132,6 +132,7 @@ create run shop-3 --placement shop
 create run shop-1 --placement shop --strategy testdata/texts/strategy.yaml
 create run Shop --placement shop --strategy testdata/texts/strategy.yaml
 create run shop-3 --placement none --strategy testdata/texts/strategy.yaml
+create run shop-3 --placement shop --strategy testdata/texts/canary.yaml
 catch-up shop-1
 catch-up shop-2 --name shop-3
 start shop-1
