@@ -385,6 +385,9 @@ func TestNoErrorHasThePassword(t *testing.T) {
 		"postgres://u:" + password + "%zz@127.0.0.1:1/d",
 		"host=127.0.0.1 port=1 password = '" + password + "' sslmode=wrong",
 		"host=127.0.0.1 port=1 password='" + password,
+		"host=127.0.0.1 port=1 user=u dbname=d sslmode=require sslpassword=" + password,
+		"postgres://u@127.0.0.1:1/d?sslpassword=" + password + "&password=" + password,
+		"postgres://u@127.0.0.1:1/d?sslcert=none&sslkey=none&sslpassword=" + password,
 		fmt.Sprintf("host=127.0.0.1 port=%d user=no_such_role password=%s dbname=%s", shared.Port, password, "postgres"),
 	} {
 		_, err := postgres.Open(t.Context(), dsn, postgres.Options{})
@@ -398,6 +401,17 @@ func TestNoErrorHasThePassword(t *testing.T) {
 					t.Errorf("an error has the password: %s", text)
 				}
 			}
+		}
+	}
+}
+
+// If the password is a part of the user's name, the name is shown whole: a mask in it would show where
+// the password is.
+func TestAnErrorHasTheWholeNameOfTheUser(t *testing.T) {
+	for _, dsn := range []string{"postgres://slipway:pw@127.0.0.1:1/slipway", "host=127.0.0.1 port=1 user=slipway dbname=slipway password=pw sslpassword=way"} {
+		_, err := postgres.Open(t.Context(), dsn, postgres.Options{})
+		if want := "user=slipway database=slipway"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s in it", err, want)
 		}
 	}
 }

@@ -144,6 +144,7 @@ func TestADatabaseThatIsNamedWrongly(t *testing.T) {
 		{[]string{"serve", "--store", words}, cli.ExitUsage, "--store: " + want},
 		{[]string{"serve", "--store", "Postgres://postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "--store: " + want},
 		{[]string{"get", "runs", "--store", "postgresql:/postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "--store: " + want},
+		{[]string{"get", "runs", "--store", "sslpassword=hunter2"}, cli.ExitUsage, "--store: " + want},
 		{[]string{"demo", "--data", words}, cli.ExitUsage, "--data: " + want},
 		{[]string{"store", "check", "postgres://postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "slipway store check: want the file of a store"},
 		{[]string{"store", "records", words}, cli.ExitUsage, "slipway store records: want the file of a store"},

@@ -31,7 +31,7 @@ func InDatabase(store string) bool {
 }
 
 // almost matches malformed URLs and connection strings of PostgreSQL.
-var almost = regexp.MustCompile(`(?i)^postgres(ql)?:|(^|\s)(host|hostaddr|port|user|password|passfile|dbname|service|sslmode)\s*=`)
+var almost = regexp.MustCompile(`(?i)^postgres(ql)?:|(^|\s)(host|hostaddr|port|user|password|passfile|dbname|service|ssl[a-z]*)\s*=`)
 
 // CheckStore refuses a name that almost names a database, because it would be a file and may
 // contain a password. what names the flag at the beginning of the error, for example --store.
