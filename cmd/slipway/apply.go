@@ -5,9 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
+	"io"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -17,7 +16,6 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/declare"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -37,6 +35,7 @@ func newApply(o *options) *cobra.Command {
 	var files []string
 	var dry, force bool
 	var empty emptyStages
+	var how applying
 	cmd := o.command("apply -f FILE", "Declare the placements, overrides, strategies and runs of files",
 		"slipway apply -f web.yaml\nslipway apply -f fleet/ --dry-run\nslipway get placements -o yaml | slipway apply -f -",
 		func(ctx context.Context, c call) error {
@@ -46,23 +45,25 @@ func newApply(o *options) *cobra.Command {
 			case force:
 				return cli.Usagef("--force-conflicts: leave it out, because only the objects of a hub have field managers")
 			}
-			return o.apply(ctx, c, files, applying{dry, empty})
+			return o.apply(ctx, c, files, &how)
 		}, &dry)
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.target.Create = !dry
-		err := run(cmd, args)
-		if dry && errors.Is(err, fs.ErrNotExist) && !target.InDatabase(o.target.Store) {
-			if _, missing := os.Stat(o.target.Store); o.target.Store != "" && missing != nil {
-				return fmt.Errorf("the store %s does not exist yet: apply without --dry-run creates it", o.target.Store)
+		how = applying{dry: dry, empty: empty}
+		o.target.Create, o.target.Scratch = !dry, false
+		if o.target.LacksFile() { // nothing is created before everything is checked
+			o.target.Scratch, how.rehearsal = true, !dry
+			if err := run(cmd, args); err != nil || dry {
+				return err
 			}
+			o.target.Scratch, how.rehearsal = false, false
 		}
-		return err
+		return run(cmd, args)
 	}
 	cmd.Long = `Declare the placements, overrides, strategies and runs of files, in the documents that a hub takes as objects:
 ClusterResourcePlacement, ClusterResourceOverride, ClusterStagedUpdateStrategy, ClusterStagedUpdateRun, and their twins in a
-namespace. A missing file of --store is created. If a document has a problem, nothing is changed, and all problems are shown with
-their lines. A run that exists is started or stopped if its spec.state asks for it; nothing else of a run changes. On a hub the
+namespace. A missing file of --store is created. If a document has a problem, nothing is created or changed, and all problems are
+shown with their lines. A run that exists is started or stopped if its spec.state asks for it; nothing else of a run changes. On a hub the
 objects are applied on the server, and all kinds are accepted.`
 	fileFlag(cmd, &files)
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would change; placements, strategies and plans are checked by the engine")
@@ -75,22 +76,34 @@ objects are applied on the server, and all kinds are accepted.`
 type applying struct {
 	dry   bool
 	empty emptyStages
+	// rehearsal means that the changes are made in a store that is thrown away, and not shown.
+	rehearsal bool
+	// docs are the documents, once they have been read: the standard input is read only once.
+	docs *kubefleet.Documents
 }
 
 // apply carries out or shows the changes that documents ask for.
-func (o *options) apply(ctx context.Context, c call, files []string, how applying) error {
-	docs, err := o.Documents(files)
-	if err != nil {
-		return err
+func (o *options) apply(ctx context.Context, c call, files []string, how *applying) error {
+	if how.docs == nil {
+		docs, err := o.Documents(files)
+		if err != nil {
+			return err
+		}
+		how.docs = &docs
 	}
-	changes, err := o.planned(ctx, c, docs, declare.Plan)
+	changes, err := o.planned(ctx, c, *how.docs, declare.Plan)
 	if err == nil {
 		err = o.check(ctx, c, changes, how.empty)
 	}
 	if err != nil {
 		return err
 	}
-	return o.carryOut(c, changes, carrying{dry: how.dry, do: func(i int) (string, error) { return o.declare(ctx, c, changes, &changes[i], how) }})
+	if how.rehearsal {
+		quiet := *o
+		quiet.Out, quiet.ErrOut = io.Discard, io.Discard
+		o = &quiet
+	}
+	return o.carryOut(c, changes, carrying{dry: how.dry, rehearsal: how.rehearsal, do: func(i int) (string, error) { return o.declare(ctx, c, changes, &changes[i], *how) }})
 }
 
 // check lets the engine check the placements and strategies, and plan the runs, before the first
@@ -211,6 +224,8 @@ type carrying struct {
 	dry bool
 	// inOrder means that nothing changes any more after a failure.
 	inOrder bool
+	// rehearsal means that no change stays.
+	rehearsal bool
 	// do carries out the change of an index, and returns a note for people.
 	do func(int) (string, error)
 }
@@ -253,7 +268,7 @@ func (o *options) carryOut(c call, changes []declare.Change, how carrying) error
 			return err
 		}
 	}
-	if len(errs) > 0 && len(done) > 0 {
+	if len(errs) > 0 && len(done) > 0 && !how.rehearsal {
 		errs = append(errs, fmt.Errorf("these changes were made, and stay: %s", strings.Join(done, ", ")))
 	}
 	return errors.Join(errs...)

@@ -90,10 +90,13 @@ func TestADirectoryOfFilesIsApplied(t *testing.T) {
 	v := newEnv(t)
 	dir := v.write("1-placement.yaml", placementFile, "2-strategy.yml", strategyFile, "3-run.yaml", runFile+"---\n"+overrideFile, "README.md", "no document")
 	v.file = filepath.Join(t.TempDir(), "new.db")
-	if code, _, errOut := v.on("apply", "-f", dir, "--dry-run"); code != cli.ExitFailed || !strings.Contains(errOut, "does not exist yet: apply without --dry-run creates it") {
-		t.Errorf("a dry run on a store that is not there: %d, %s", code, errOut)
+	code, out, errOut := v.on("apply", "-f", dir, "--dry-run")
+	v.printed(cli.ExitDone, "placement/store: created (dry run)\noverride/eu: created, in placement store (dry run)\nstrategy/careful: created (dry run)\n"+
+		"run/store-1: created, not planned, because its placement changes, too (dry run)\n", code, out, errOut)
+	if _, err := os.Stat(v.file); err == nil {
+		t.Error("a dry run creates the file of the store")
 	}
-	code, out, errOut := v.on("apply", "-f", dir)
+	code, out, errOut = v.on("apply", "-f", dir)
 	v.printed(cli.ExitDone, `placement/store: created
 override/eu: created, in placement store
 strategy/careful: created
@@ -105,6 +108,32 @@ run/store-1: created, stages 1, clusters 3, for the engine that runs on this sto
 	v.printed(cli.ExitDone, "", code, out, errOut)
 	v.shows(cli.ExitDone, "get strategies", "careful", "all")
 	v.shows(cli.ExitDone, "get runs", "store-1", "store")
+}
+
+// The file of a store is not created if the documents have a problem, or if their run cannot be planned.
+// Then the error lists no change, because none was made.
+func TestAFailedApplyCreatesNoStore(t *testing.T) {
+	v := newEnv(t)
+	v.file = filepath.Join(t.TempDir(), "new.db")
+	unplanned := placementFile + "---\n" + canaryFile("afterStageTasks: [{type: Approval}]") + "---\n" + runFile
+	for text, want := range map[string]string{unplanned: "stage canary has no clusters", placementFile + "---\n" + runFile: "strategy careful is not declared"} {
+		for _, dry := range []string{"", " --dry-run"} {
+			if dry != "" && text == unplanned {
+				continue // it plans no run of a placement that is new
+			}
+			if v.shows(cli.ExitFailed, "apply -f "+v.write("a.yaml", text)+dry, want); t.Failed() {
+				t.FailNow()
+			}
+			if files, err := filepath.Glob(v.file + "*"); err != nil || len(files) > 0 {
+				t.Errorf("apply%s creates %v, %v", dry, files, err)
+			}
+		}
+	}
+	if _, _, errOut := v.on("apply", "-f", v.write("a.yaml", unplanned)); strings.Contains(errOut, "these changes were made") {
+		t.Error(errOut)
+	}
+	code, out, errOut := v.piped(placementFile, "apply", "-f", "-") // the standard input is read once
+	v.printed(cli.ExitDone, "placement/store: created\n", code, out, errOut)
 }
 
 // The YAML output of get can be applied, on the same and on another store.

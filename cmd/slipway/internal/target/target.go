@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/inventory"
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/backend/postgres"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
@@ -57,6 +58,8 @@ type Options struct {
 	Connect func(*fleet.Config) error
 	// Create creates a missing file of the store.
 	Create bool
+	// Scratch uses a store in memory in place of a missing file.
+	Scratch bool
 	// Name is the engine's name if several may run on the store, Log its log; "" is a random name,
 	// and nil no log.
 	Name string
@@ -228,14 +231,31 @@ const (
 	again = 20 * time.Millisecond
 )
 
+// LacksFile reports whether the store is a file that does not exist.
+func (o *Options) LacksFile() bool {
+	if o.Store == "" || InDatabase(o.Store) || CheckStore("--store", o.Store) != nil {
+		return false
+	}
+	_, err := os.Stat(o.Store)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// scratch is a store in memory for a file that does not exist yet.
+type scratch struct{ backend.Store }
+
+func (scratch) Close() error { return nil }
+
 // openStore connects to the program that holds the file of the store, or makes an engine on it,
 // which does not run.
 func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error) {
-	if _, err := os.Stat(o.Store); err != nil && (!o.Create || !errors.Is(err, fs.ErrNotExist)) {
+	if _, err := os.Stat(o.Store); err != nil && (!o.Create && !o.Scratch || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, fmt.Errorf("--store %s: %w", o.Store, Plainly(err)) // a verb that would create a file has no store
 	}
 	if err := notDirectory(o.Store); err != nil {
 		return nil, err
+	}
+	if o.Scratch {
+		return o.onStore(scratch{memory.NewStore()}, false)
 	}
 	for late := time.Now().Add(busy); ; {
 		store, err := bolt.Open(o.Store, bolt.Options{ReadOnly: readOnly})
