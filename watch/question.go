@@ -20,7 +20,7 @@ func Question(p *stages.Plan, r *approval.Request) []string {
 	if r.Group != "" {
 		where = "group " + r.Group + " of " + where
 	}
-	out = append(out, fmt.Sprintf("  run %s, %s %s, %s of %s, plan %.12s", r.Run, strings.ToLower(string(r.When)), where, snapshotName(r.Snapshot), r.Placement, r.Plan))
+	out = append(out, fmt.Sprintf("  run %s, plan %.12s, %s %s, %s of %s", r.Run, r.Plan, strings.ToLower(string(r.When)), where, snapshotName(r.Snapshot), r.Placement))
 	for _, line := range Affected(p, r) {
 		out = append(out, "  "+line)
 	}

@@ -382,7 +382,7 @@ func TestApprovalPromptNamesRunStageAndPlan(t *testing.T) {
 		t.Fatal(err)
 	}
 	question := []string{
-		"Approve run-before-prod?", "run run, before stage prod, snapshot 0 of SCENARIO, plan " + h.Status.Plan.Digest[:12],
+		"Approve run-before-prod?", "run run, plan " + h.Status.Plan.Digest[:12] + ", before stage prod, snapshot 0 of SCENARIO",
 		"clusters to be updated: prod-0000, prod-0001, prod-0002, prod-0003, prod-0004", "y approves   r rejects   n leaves it open",
 	}
 	term.Type("a")

@@ -366,7 +366,7 @@ func TestFilesAreAppliedThroughServe(t *testing.T) {
 	v.shows(cli.ExitDone, "create run store-2 --placement store --strategy careful", "run/store-2: created")
 	v.shows(cli.ExitFailed, "create run store-3 --placement store --strategy none", "strategy none does not exist")
 	v.shows(cli.ExitDone, "apply -f "+file, "placement/store: unchanged", "run/store-1: unchanged")
-	v.shows(cli.ExitDone, "delete --yes -f "+v.write("a.yaml", placementFile), "placement/store: deleting, an engine removes its objects from the clusters")
+	v.shows(cli.ExitDone, "delete --yes --force -f "+v.write("a.yaml", placementFile), "placement/store: deleting, an engine removes its objects from the clusters")
 }
 
 // runOf is the document of run shop-2, which is running.

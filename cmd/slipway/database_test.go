@@ -198,7 +198,7 @@ func TestVerbsOfClustersWithoutThem(t *testing.T) {
 	for _, args := range []string{"drift shop", "drift shop --cluster eu-1", "preview-selection shop"} {
 		var errOut bytes.Buffer
 		code := run(t.Context(), append([]string{"--store", v.file}, strings.Fields(args)...), genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: &errOut}, nil)
-		if code != cli.ExitFailed || !strings.Contains(errOut.String(), "--clusters is not set: it names the kubeconfig whose contexts are the clusters") {
+		if code != cli.ExitUsage || !strings.Contains(errOut.String(), "--clusters is not set: it names the kubeconfig whose contexts are the clusters") {
 			t.Errorf("%s: %d, %s", args, code, errOut.String())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
@@ -44,8 +45,8 @@ func newHistory(o *options) *cobra.Command {
 				return o.follow(ctx, of.Follow(""), func(ev stages.Event) error { return s.Show(cli.Events(ev)) })
 			}
 			h, err := of.History(ctx, 0)
-			if _, other := c.Run(name).History(ctx, 0); errors.Is(err, backend.ErrNotFound) && other == nil && !strings.HasPrefix(c.args[0], "run/") {
-				return fmt.Errorf("placement %s: %w: %s is a run: name it run/%s", name, backend.ErrNotFound, name, name)
+			if errors.Is(err, backend.ErrNotFound) && !strings.HasPrefix(c.args[0], "run/") {
+				return notPlacement(ctx, c, name, err)
 			}
 			if missed, is := errors.AsType[*fleet.MissedError](err); is { // shows the other events
 				fmt.Fprintf(o.ErrOut, "%d older events are not kept\n", missed.Events)
@@ -61,6 +62,17 @@ func newHistory(o *options) *cobra.Command {
 		})
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "also show new events as they happen: of a run until it ends, of a placement without an end")
 	return cmd
+}
+
+// notPlacement returns the error of a placement that does not exist. It may be meant as a run.
+func notPlacement(ctx context.Context, c call, name string, err error) error {
+	switch _, other := c.Run(name).Status(ctx); {
+	case other == nil:
+		return errdef.NotFound(errdef.Placement, name, name+" is a run: name it run/"+name)
+	case errors.Is(other, backend.ErrNotFound):
+		return errdef.NotFound(errdef.Placement, name, "there is no run of this name either; a run is named run/NAME")
+	}
+	return err
 }
 
 // follow passes new events to show. Reading errors are reported on standard error, and do not end

@@ -50,7 +50,7 @@ func (s *specOptions) at() *int {
 func (s *specOptions) spec(c call, name string) (fleet.RunSpec, error) {
 	spec := fleet.RunSpec{Placement: name, Index: s.at()}
 	if s.strategy == "" {
-		return spec, cli.Usagef("--strategy is not set: it names the file of the strategy")
+		return spec, cli.Usagef("--strategy is not set: it names a strategy that was applied, or its file")
 	}
 	if _, err := os.Stat(s.strategy); err != nil && (c.Hub != nil || !strings.Contains(s.strategy, "/") && !kubefleet.IsDocument(s.strategy)) {
 		spec.Strategy.Name = s.strategy
@@ -64,7 +64,7 @@ func (s *specOptions) spec(c call, name string) (fleet.RunSpec, error) {
 
 func newPreview(o *options) *cobra.Command {
 	var s specOptions
-	cmd := o.reading("preview PLACEMENT --strategy FILE", "Show the plan that a run would have; nothing is written",
+	cmd := o.reading("preview PLACEMENT --strategy NAME", "Show the plan that a run would have; nothing is written",
 		"slipway preview web --strategy strategy.yaml", func(ctx context.Context, c call) error {
 			spec, err := s.spec(c, c.args[0])
 			if err != nil {
@@ -174,6 +174,9 @@ func newPreviewSelection(o *options) *cobra.Command {
 					return fmt.Errorf("--policy: %w", err)
 				}
 			}
+			if err := o.checkMembers(c); c.Hub == nil && err != nil {
+				return err
+			}
 			r, err := c.Placement(c.args[0]).PreviewResolve(ctx, policy)
 			if err != nil {
 				return err
@@ -194,7 +197,7 @@ func newPreviewSelection(o *options) *cobra.Command {
 func newDiff(o *options) *cobra.Command {
 	var s specOptions
 	var files []string
-	cmd := o.reading("diff [PLACEMENT] --strategy FILE | -f FILE", "Show what a run would change on the clusters, or what apply would change; nothing is written",
+	cmd := o.reading("diff [PLACEMENT] --strategy NAME | -f FILE", "Show what a run would change on the clusters, or what apply would change; nothing is written",
 		"slipway diff web --strategy strategy.yaml --cluster eu-1\nslipway diff -f fleet/", func(ctx context.Context, c call) error {
 			switch {
 			case len(files) > 0 && (len(c.args) > 0 || s.strategy != "" || s.index >= 0 || len(s.clusters) > 0):
@@ -202,7 +205,7 @@ func newDiff(o *options) *cobra.Command {
 			case len(files) > 0:
 				return o.diffFiles(ctx, c, files)
 			case len(c.args) == 0:
-				return cli.Usagef("want slipway diff PLACEMENT --strategy FILE, or slipway diff -f FILE; see slipway diff --help")
+				return cli.Usagef("want slipway diff PLACEMENT --strategy NAME, or slipway diff -f FILE; see slipway diff --help")
 			}
 			spec, err := s.spec(c, c.args[0])
 			if err != nil {
@@ -237,10 +240,13 @@ func newDrift(o *options) *cobra.Command {
 	return cmd
 }
 
-// checkMembers refuses to read the members of a hub if --clusters does not say how to reach them.
+// checkMembers refuses to read clusters if --clusters does not say how to reach them.
 func (o *options) checkMembers(c call) error {
-	if c.Hub != nil && o.target.Clusters == "" {
+	switch {
+	case c.Hub != nil && o.target.Clusters == "":
 		return cli.Usagef("%w", hubtarget.ErrNoMembers)
+	case c.Unreachable():
+		return cli.Usagef("--clusters is not set: it names the kubeconfig whose contexts are the clusters")
 	}
 	return nil
 }

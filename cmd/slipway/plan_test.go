@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -8,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
@@ -76,7 +79,16 @@ func TestObjectsOfAHubAreReadFromFiles(t *testing.T) {
 func TestWordsOfVerbs(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitFailed, "history shop-2", "shop-2 is a run: name it run/shop-2")
-	v.shows(cli.ExitFailed, "history other", "placement other")
+	v.shows(cli.ExitFailed, "history other", "placement other does not exist: there is no run of this name either; a run is named run/NAME")
+	v.shows(cli.ExitFailed, "explain run shop-2", "run run does not exist: a run is named alone or as run/NAME, such as run/shop-2")
+	v.shows(cli.ExitUsage, "stop run shop-2", "a run is named alone or as run/NAME, such as run/shop-2: want slipway stop RUN")
+	v.shows(cli.ExitUsage, "preview --placement shop", "unknown flag --placement: it is an argument of slipway preview PLACEMENT --strategy NAME")
+	v.shows(cli.ExitUsage, "preview shop", "--strategy is not set: it names a strategy that was applied, or its file")
+	var out, errOut bytes.Buffer // without access to clusters
+	code := run(t.Context(), []string{"--store", v.file, "drift", "shop"}, genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &errOut}, nil)
+	if want := "--clusters is not set"; code != cli.ExitUsage || !strings.Contains(errOut.String(), want) {
+		t.Errorf("drift: %d, %s, want %d and %s", code, errOut.String(), cli.ExitUsage, want)
+	}
 	v.shows(cli.ExitDone, "set cap one 1", "at most 1 cluster in flight")
 	v.shows(cli.ExitDone, "forecast shop-1", "the run has ended ", "as Completed")
 	v.shows(cli.ExitDone, "rollback shop-2 --preview", "Rolls back:   shop-2", "Snapshot:     0", "eu-1")

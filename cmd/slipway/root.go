@@ -144,6 +144,9 @@ func (o *options) command(use, short, example string, do func(context.Context, c
 		cmd.Example = "  " + strings.ReplaceAll(example, "\n", "\n  ")
 	}
 	cmd.Args = cli.Arguments(func(_ *cobra.Command, args []string) error {
+		if len(args) == most+1 && len(words) > 0 && words[0] == "RUN" && args[0] == "run" {
+			return fmt.Errorf("a run is named alone or as run/NAME, such as run/%s", args[1])
+		}
 		if len(args) < least || len(args) > most {
 			return fmt.Errorf("wrong number of arguments, %d", len(args))
 		}
@@ -175,6 +178,9 @@ func (o *options) withList(ctx context.Context, c call, err error) error {
 	run := c.run()
 	if !errors.Is(err, backend.ErrNotFound) || !strings.HasSuffix(err.Error(), "run "+run+" does not exist") {
 		return err
+	}
+	if run == "run" && len(c.args) > 1 {
+		return fmt.Errorf("%w: a run is named alone or as run/NAME, such as run/%s", err, c.args[1])
 	}
 	all, _ := c.Runs(ctx) // an error has no names to suggest
 	var names []string

@@ -28,7 +28,7 @@ func newCreate(o *options) *cobra.Command {
 	var s specOptions
 	var empty emptyStages
 	var placed, title string
-	run := o.writing("run NAME --placement PLACEMENT --strategy FILE", "Plan a run and record it; the engine that runs on the store starts it",
+	run := o.writing("run NAME --placement PLACEMENT --strategy NAME", "Plan a run and record it; the engine that runs on the store starts it",
 		"slipway create run web-v2 --placement web --strategy strategy.yaml", func(ctx context.Context, c call) error {
 			if placed == "" {
 				return cli.Usagef("--placement is not set: it names the placement that is rolled out")

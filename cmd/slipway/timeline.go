@@ -32,7 +32,7 @@ func newTimeline(o *options) *cobra.Command {
 func newForecast(o *options) *cobra.Command {
 	var s specOptions
 	var a fleet.Assumptions
-	cmd := o.reading("forecast RUN | PLACEMENT --strategy FILE [-o text|svg]", "Forecast the end of a run, or of a run that does not exist yet; nothing is written",
+	cmd := o.reading("forecast RUN | PLACEMENT --strategy NAME [-o text|svg]", "Forecast the end of a run, or of a run that does not exist yet; nothing is written",
 		"slipway forecast web-v2\nslipway forecast web --strategy strategy.yaml --approve-after 30m", func(ctx context.Context, c call) (err error) {
 			asPicture := slices.Contains(drawn, o.Output)
 			var f fleet.Forecast

@@ -69,7 +69,7 @@ func TestWatchAnswersTheShownApproval(t *testing.T) {
 	term, code := v.onTerminal(80, 24, "watch", "run/shop-2", "--store", v.file, "--as", "ann")
 	term.UntilText("a shows what waits for approval")
 	term.Type("a")
-	term.UntilText("Approve shop-2-after-canary?", "run shop-2, after stage canary", "y approves   r rejects   n leaves it open")
+	term.UntilText("Approve shop-2-after-canary?", "run shop-2, plan ", "after stage canary", "y approves   r rejects   n leaves it open")
 	term.Type("r\r")
 	if got := code(); got != cli.ExitUnsuccessful {
 		t.Errorf("exit code %d of a run that was rejected", got)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -86,6 +87,8 @@ func FlagError(cmd *cobra.Command, err error) error {
 		return UnknownCommand(cmd, words[0])
 	case isUnknown && unknown.GetSpecifiedShortnames() != "":
 		return Usagef("unknown flag -%s: %s", unknown.GetSpecifiedName(), seeHelp(cmd, ""))
+	case isUnknown && slices.Contains(strings.Fields(arguments(cmd)), strings.ToUpper(unknown.GetSpecifiedName())):
+		return Usagef("unknown flag --%s: it is an argument of %s", unknown.GetSpecifiedName(), cmd.UseLine())
 	case isUnknown:
 		name := unknown.GetSpecifiedName()
 		return Usagef("unknown flag --%s: %s", name, seeHelp(cmd, "--", similarFlags(cmd, name)...))
@@ -95,6 +98,12 @@ func FlagError(cmd *cobra.Command, err error) error {
 		return Usagef("%s %s: %s; see %s --help", flagName(invalid.GetFlag(), false), invalid.GetValue(), wantedValue(invalid), cmd.CommandPath())
 	}
 	return Usagef("%w; see %s --help", err, cmd.CommandPath())
+}
+
+// arguments returns the usage of a command up to its first flag.
+func arguments(cmd *cobra.Command) string {
+	words, _, _ := strings.Cut(cmd.Use, "-")
+	return words
 }
 
 func flagName(f *pflag.Flag, short bool) string {

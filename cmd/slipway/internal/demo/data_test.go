@@ -101,7 +101,7 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 				t.Fatal(err)
 			}
 			return dir
-		}, "damaged"},
+		}, "is not a store of Slipway"},
 	} {
 		dir := c.dir(begun(t))
 		var out, errOut bytes.Buffer

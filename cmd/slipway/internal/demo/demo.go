@@ -55,7 +55,7 @@ func New(o *cli.Options) *cobra.Command {
 		Use:   "demo",
 		Short: "Play the tutorial of staged update runs, over clusters in memory or in a directory",
 		Long: `Play the tutorial of staged update runs: two snapshots, a rollout to three clusters
-with a wait and an approval, and the rollback. Nothing but this command is needed.
+with a wait and an approval, and the return to the older snapshot. Nothing but this command is needed.
 
 With --data the same command continues after Ctrl-C, a kill or a loss of power. While it
 runs, another terminal watches it by --store DIRECTORY/slipway.db, or by the URL of the

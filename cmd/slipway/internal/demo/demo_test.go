@@ -240,7 +240,7 @@ func TestAutoPrintsLinesWithoutATerminal(t *testing.T) {
 	}
 }
 
-const question = "Approve example-run-canary?\n  run example-run, after stage canary, snapshot 1 of example-placement, plan "
+const question = "Approve example-run-canary?\n  run example-run, plan "
 
 func TestAskTakesOnlyAClearYes(t *testing.T) {
 	t.Parallel()

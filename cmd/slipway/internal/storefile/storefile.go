@@ -48,7 +48,7 @@ func onFile(o *cli.Options, do func(context.Context, *bolt.Store, []string) erro
 func opened(file string, do func(*bolt.Store) error) error {
 	s, err := bolt.Open(file, bolt.Options{ReadOnly: true})
 	if err != nil {
-		return err
+		return target.NotStore(file, err)
 	}
 	return errors.Join(do(s), s.Close())
 }

@@ -78,12 +78,15 @@ func TestAFileThatCannotBeOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	b[bytes.LastIndex(b, []byte("shop-1-after-canary"))] ^= 1
-	for _, content := range [][]byte{b, nil, []byte("something else")} {
-		if err := os.WriteFile("state.db", content, 0o600); err != nil {
+	const damaged = "the file is damaged"
+	for content, text := range map[string]string{
+		string(b): damaged, "": damaged, strings.Repeat("something else", 1<<12): "state.db is not a store of Slipway, or its beginning is destroyed\n",
+	} {
+		if err := os.WriteFile("state.db", []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got := store(t, "records", "state.db")
-		if want(t, got, cli.ExitFailed, "the file is damaged"); got.Out != "" {
+		if want(t, got, cli.ExitFailed, text); got.Out != "" {
 			t.Errorf("it printed %s", got.Out)
 		}
 	}

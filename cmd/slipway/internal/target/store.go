@@ -1,6 +1,7 @@
 package target
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,7 +56,11 @@ func OpenStore(ctx context.Context, name string, o bolt.Options, log *slog.Logge
 	if err := notDirectory(name); err != nil {
 		return nil, err
 	}
-	return bolt.Open(name, o)
+	store, err := bolt.Open(name, o)
+	if err != nil {
+		return nil, NotStore(name, err)
+	}
+	return store, nil
 }
 
 // DemoFile is the name of the store in the directory of demo --data.
@@ -70,6 +76,28 @@ func notDirectory(store string) error {
 		return cli.Usagef("--store %s: this is a directory; the store of a demo in it is %s", store, file)
 	}
 	return cli.Usagef("--store %s: this is a directory; want a file, such as %s", store, file)
+}
+
+// magic begins the data of a page of bbolt, in both orders of bytes.
+var magic = []string{"\xed\xda\x0c\xed", "\xed\x0c\xda\xed"}
+
+// NotStore returns err, or a plainer error if err says that a file is damaged and its beginning is
+// of another program. An empty file may be a damaged store. The beginning has both places where a store describes itself.
+func NotStore(file string, err error) error {
+	const pages = 2 << 16 // two of the largest pages
+	if !errors.Is(err, bolt.ErrDamaged) {
+		return err
+	}
+	f, openErr := os.Open(file)
+	if openErr != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }()
+	head, readErr := io.ReadAll(io.LimitReader(f, pages))
+	if readErr != nil || len(head) == 0 || slices.ContainsFunc(magic, func(m string) bool { return bytes.Contains(head, []byte(m)) }) {
+		return err
+	}
+	return fmt.Errorf("%s is not a store of Slipway, or its beginning is destroyed", file)
 }
 
 // Plainly returns the cause of an error about a file whose name is in the text already.

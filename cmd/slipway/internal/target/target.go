@@ -100,6 +100,8 @@ type Target struct {
 	Close    func() error
 	// unsourced reports that the engine has no source of snapshots.
 	unsourced bool
+	// unreachable reports that the engine has no clusters.
+	unreachable bool
 }
 
 // Do calls do with the target, for at most --timeout, and closes it. If readOnly, a store is
@@ -263,7 +265,7 @@ func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error)
 			return o.onStore(store, false)
 		}
 		if !errors.Is(err, bolt.ErrInUse) {
-			return nil, err
+			return nil, NotStore(o.Store, err)
 		}
 		address, found := httpapi.Find(o.Store)
 		if found == nil {
@@ -289,7 +291,7 @@ func (o *Options) onStore(store Store, live bool) (*Target, error) {
 	}
 	h, err := httpapi.NewHandler(e, httpapi.Options{Authenticate: httpapi.Impersonated()})
 	return o.inProcess(&Target{
-		Engine: e, Store: store, Live: live, Identity: o.Identity, Close: store.Close, unsourced: o.Connect == nil && o.Source == "",
+		Engine: e, Store: store, Live: live, Identity: o.Identity, Close: store.Close, unsourced: o.Connect == nil && o.Source == "", unreachable: o.Connect == nil && o.Clusters == "",
 	}, h, err)
 }
 
@@ -419,6 +421,9 @@ func (t *Target) CanCapture() error {
 	}
 	return errNoSource
 }
+
+// Unreachable reports whether the engine is in this process and has no clusters.
+func (t *Target) Unreachable() bool { return t.Engine != nil && t.Hub == nil && t.unreachable }
 
 // noClusters is an inventory that cannot be read.
 func noClusters(why string) backend.Inventory {

@@ -126,7 +126,7 @@ func TestATargetIsReached(t *testing.T) {
 		"both":                     {o: target.Options{Store: at("closed.db"), Server: address}, want: "both set: want one of them"},
 		"no file":                  {o: target.Options{Store: at("none.db")}, want: "no such file"},
 		"a directory":              {o: target.Options{Store: dir}, want: "this is a directory; want a file, such as "},
-		"a file that is no store":  {o: target.Options{Store: at("text")}, want: "text"},
+		"a file that is no store":  {o: target.Options{Store: at("text")}, want: "text is not a store of Slipway, or its beginning is destroyed"},
 		"a file that is held":      {o: target.Options{Store: at("held.db")}, want: "by a program that does not serve it"},
 		"a URL without a scheme":   {o: target.Options{Server: "localhost:8080"}, want: "want http:// or https:// with a host"},
 		"a URL of another scheme":  {o: target.Options{Server: "ftp://localhost"}, want: "want http:// or https:// with a host"},
