@@ -45,7 +45,12 @@ func play(ctx context.Context, out io.Writer) error {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var driving sync.WaitGroup
-	driving.Go(func() { _ = engine.Start(ctx) }) // drives runs until ctx ends
+	driving.Go(func() { // drives runs until ctx ends
+		if err := engine.Start(ctx); err != nil {
+			log.Print(err)
+			stop() // nothing drives the runs any more, so their events must end
+		}
+	})
 	defer driving.Wait()
 	defer stop()
 
@@ -60,7 +65,7 @@ func play(ctx context.Context, out io.Writer) error {
 		},
 		Rollback: &stages.RollbackPolicy{},
 	}
-	seen := "" // the cursor after the last event
+	afterRun := "" // the cursor after the last event of the latest run
 	for _, change := range []struct{ run, text string }{{"shop-1", "hello"}, {"shop-2", "good morning"}} {
 		greeting := object("ConfigMap", "shop", "greeting")
 		greeting.Object["data"] = map[string]any{"text": change.text}
@@ -71,15 +76,16 @@ func play(ctx context.Context, out io.Writer) error {
 		if _, err := engine.EnsureRun(ctx, spec); err != nil {
 			return err
 		}
-		if seen, err = follow(ctx, out, engine, change.run, ""); err != nil {
+		if afterRun, err = follow(ctx, out, engine, change.run, ""); err != nil {
 			return err
 		}
-		show(out, clusters)
+		show(out, clusters) // up to date: a cluster completes after the engine has read its objects back
 	}
 	if _, err := engine.Run("shop-2").Rollback(ctx, fleet.RollbackOptions{Reason: "it is evening"}); err != nil {
 		return err
 	}
-	if _, err := follow(ctx, out, engine, "shop-2", seen); err != nil {
+	// The events of shop-2 had ended. Now they continue with those of its rollback.
+	if _, err := follow(ctx, out, engine, "shop-2", afterRun); err != nil {
 		return err
 	}
 	show(out, clusters)

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/drift"
@@ -156,3 +158,17 @@ func TestARunIsForecast(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// docs/howto/write-a-store.md: the interface of a store. The two types convert to each other, so they
+// have the same methods.
+type Store interface {
+	Get(ctx context.Context, key string) (backend.Record, error)
+	Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error)
+	Delete(ctx context.Context, key string, prev backend.Revision) error
+	List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error]
+}
+
+var (
+	_ Store         = backend.Store(nil)
+	_ backend.Store = Store(nil)
+)
