@@ -244,13 +244,16 @@ func (p *printer) print(r *reading) error {
 
 // unread prints once that a run could not be read.
 func (p *printer) unread(run string, err error) error {
-	if err.Error() == p.said {
+	if unread(err) == p.said {
 		return nil
 	}
-	p.said = err.Error()
+	p.said = unread(err)
 	_, err = fmt.Fprintln(p.out, LineOf(time.Now(), "Unread", []string{run}, p.said))
 	return err
 }
+
+// unread says that a run could not be read, and why.
+func unread(err error) string { return err.Error() + "; trying again" }
 
 func wait(ctx context.Context, d time.Duration) error {
 	t := time.NewTimer(d)

@@ -218,7 +218,7 @@ func (s *screen) take(r wasRead) tea.Cmd {
 		s.err = r.err
 		return tea.Quit
 	case r.err != nil:
-		s.said = "not read: " + r.err.Error()
+		s.said = unread(r.err)
 	default:
 		s.show(&r.reading)
 	}

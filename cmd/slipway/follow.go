@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
@@ -76,21 +77,47 @@ func notPlacement(ctx context.Context, c call, name string, err error) error {
 }
 
 // follow passes new events to show. Reading errors are reported on standard error, and do not end
-// it.
+// it. If the engine ends, follow waits for the next one.
 func (o *options) follow(ctx context.Context, f *httpapi.Follower, show func(stages.Event) error) error {
 	var last error
-	for ev, err := range f.Events(ctx) {
-		if last != nil {
-			o.Warn("%v", last)
+	return o.persist(ctx, func() error {
+		for ev, err := range f.Events(ctx) {
+			if last != nil && !isLost(last) {
+				o.Warn("%v", last)
+			}
+			if last = err; err != nil {
+				continue
+			}
+			if err := show(ev); err != nil {
+				return err
+			}
 		}
-		if last = err; err != nil {
-			continue
-		}
-		if err := show(ev); err != nil {
+		return last
+	})
+}
+
+// persist calls do again as long as no engine answers, and says so once.
+func (o *options) persist(ctx context.Context, do func() error) error {
+	for said := false; ; {
+		err := do()
+		if !isLost(err) || ctx.Err() != nil {
 			return err
 		}
+		if gone, is := errors.AsType[*httpapi.UnansweredError](err); is && !said {
+			said = true
+			fmt.Fprintf(o.ErrOut, "%v: waiting for the next engine, which continues the runs\n", gone)
+		}
+		if !backoff.Sleep(ctx, readAgain) {
+			return ctx.Err()
+		}
 	}
-	return last
+}
+
+// isLost reports whether an engine has ended, or the connection to it, so that the next one may
+// answer.
+func isLost(err error) bool {
+	_, unanswered := errors.AsType[*httpapi.UnansweredError](err)
+	return unanswered || errors.Is(err, httpapi.ErrCut)
 }
 
 // newWait waits for the end of a run.
@@ -140,7 +167,7 @@ func (o *options) awaitEnd(ctx context.Context, c call, run string) (end, error)
 		return nil
 	})
 	if err == nil {
-		out, err = endOf(ctx, c, s.Run.Name)
+		err = o.persist(ctx, func() error { out, err = endOf(ctx, c, s.Run.Name); return err })
 	}
 	if err == nil {
 		err = awaitShown(ctx, c, &out)
@@ -206,14 +233,18 @@ func newWatch(o *options) *cobra.Command {
 			}
 			s, err := watch.Run(ctx, c, c.run(), o.In, o.Out, options)
 			if errors.Is(err, watch.ErrLeft) {
-				return nil
+				return context.Canceled
 			}
-			if err != nil || !s.Run.IsEnded() {
-				return err
-			}
-			end, err := endOf(ctx, c, s.Run.Name)
 			if err != nil {
 				return err
+			}
+			var end end
+			err = o.persist(ctx, func() error { end, err = endOf(ctx, c, s.Run.Name); return err })
+			switch {
+			case err != nil:
+				return err
+			case !end.isOver():
+				return noEngine(c)
 			}
 			return end.outcome()
 		}, cli.Table, cli.Wide)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // A run that is rolled back is followed to the end of the rollback, whichever verb follows it: no
@@ -49,6 +50,54 @@ func TestARunIsFollowedToTheEndOfItsRollback(t *testing.T) {
 	}
 }
 
+// The verbs that follow a run wait for the next engine if the engine on the file of the store ends,
+// and say so once. The next engine has another address.
+func TestARunIsFollowedAcrossEngines(t *testing.T) {
+	for verb, follow := range map[string][]string{
+		"watch": {"watch", "shop-2"}, "wait": {"wait", "shop-2"}, "history": {"history", "run/shop-2", "--follow"},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			v := newEnv(t)
+			first, end := v.serve()
+			lines, stop := v.start(append(follow, "--store", v.file)...)
+			if verb == "wait" {
+				time.Sleep(time.Second) // it prints nothing before the end
+			} else {
+				until(t, lines, string(stages.ApprovalRequested))
+			}
+			rest := make(chan string)
+			go func() {
+				out := ""
+				for lines.Scan() {
+					out += lines.Text() + "\n"
+				}
+				rest <- out
+			}()
+			end()
+			v.shows(cli.ExitDone, "approve shop-2 --as ann --yes", "for the engine that runs on this store next")
+			time.Sleep(time.Second)
+			if second, _ := v.serve(); second == first {
+				t.Errorf("both engines are at %s", first)
+			}
+			out := <-rest
+			code, errOut := stop()
+			if want := "no engine answers on " + v.file + " since "; code != cli.ExitDone || strings.Count(out+errOut, want) != 1 {
+				t.Errorf("exit code %d, want one %q in\n%s%s", code, want, out, errOut)
+			}
+			if strings.Contains(out+errOut, "unix") || verb == "watch" && !strings.Contains(out, "; trying again\n") || !strings.Contains(out, "Completed") {
+				t.Errorf("%s%s", out, errOut)
+			}
+		})
+	}
+}
+
+// watch of a run in a file without an engine shows it and fails as wait does, unless it has ended.
+func TestWatchWithoutAnEngine(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitFailed, "watch shop-2", "ApprovalRequested", "error: no engine runs on the store, so nothing would change: start one with slipway serve")
+	v.shows(cli.ExitDone, "watch shop-1", "RunCompleted")
+}
+
 // On a file without an engine, the command reports a requested rollback and does not wait for it.
 func TestWaitWithoutAnEngineReportsARequestedRollback(t *testing.T) {
 	v := newEnv(t)
@@ -56,7 +105,7 @@ func TestWaitWithoutAnEngineReportsARequestedRollback(t *testing.T) {
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
 	v.shows(cli.ExitDone, "rollback shop-2 --name back --as ann --yes")
 	v.shows(cli.ExitFailed, "wait shop-2", "no engine runs on the store")
-	v.shows(cli.ExitDone, "watch shop-2", "RunCompleted")
+	v.shows(cli.ExitFailed, "watch shop-2", "RunCompleted", "no engine runs on the store")
 	v.shows(cli.ExitDone, "describe run shop-2", "going to be rolled back by run back")
 }
 

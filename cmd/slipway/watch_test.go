@@ -81,7 +81,7 @@ func TestTheRunContinuesAfterAWatchIsClosed(t *testing.T) {
 	t.Setenv("TERM", "xterm-256color")
 	v := newEnv(t)
 	v.serve()
-	for key, want := range map[string]int{"q": cli.ExitDone, "\x03": cli.ExitInterrupted} {
+	for key, want := range map[string]int{"q": cli.ExitInterrupted, "\x03": cli.ExitInterrupted} {
 		term, code := v.onTerminal(80, 24, "watch", "shop-2", "--store", v.file)
 		term.UntilText("q leaves, the run goes on")
 		term.Type(key)
@@ -99,7 +99,7 @@ func TestTheRunContinuesAfterAWatchIsClosed(t *testing.T) {
 
 func TestWatchWithoutATerminalPrintsEvents(t *testing.T) {
 	v := newEnv(t)
-	out := v.shows(cli.ExitDone, "watch shop-2", "ApprovalRequested shop-2/canary", "Z RunTaken ")
+	out := v.shows(cli.ExitFailed, "watch shop-2", "ApprovalRequested shop-2/canary", "Z RunTaken ")
 	if strings.Contains(out, "\x1b") || strings.Contains(out, "…") {
 		t.Errorf("drawn: %s", out)
 	}

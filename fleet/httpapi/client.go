@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,8 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/drift"
@@ -32,6 +35,10 @@ type Client struct {
 	via   http.RoundTripper
 	as    approval.Identity
 	token string
+	// server is the name of the server in errors; empty means its address.
+	server string
+	// lost is when a request was first not answered; nil after an answer.
+	lost atomic.Pointer[time.Time]
 	// plans holds the plans of the last runs, so that progress is requested without the plan.
 	plans *lru.Cache[string, *stages.Plan]
 }
@@ -46,6 +53,8 @@ type ClientOptions struct {
 	// As is the identity on whose behalf the client sends requests, if the server accepts that; see
 	// [Impersonated].
 	As approval.Identity
+	// Server is the name of the server in an [UnansweredError]; empty means its address.
+	Server string
 }
 
 // The headers that name an identity, as in Kubernetes' impersonation.
@@ -77,7 +86,7 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	if o.Transport == nil {
 		o.Transport = new(http.Transport)
 	}
-	return &Client{u, o.Transport, o.As, o.Token, lru.New[string, *stages.Plan](plansKept, nil)}, nil
+	return &Client{base: u, via: o.Transport, as: o.As, token: o.Token, server: o.Server, plans: lru.New[string, *stages.Plan](plansKept, nil)}, nil
 }
 
 // path joins literal parts and names to a path, and escapes them.
@@ -119,9 +128,18 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		r.Header[groupHeader] = c.as.Groups
 	}
 	answer, err := c.via.RoundTrip(r)
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("%s %s: %w", method, c.base, err)
+	case err != nil:
+		since := new(time.Now())
+		if earlier := c.lost.Load(); earlier != nil {
+			since = earlier
+		}
+		c.lost.Store(since)
+		return nil, &UnansweredError{Server: cmp.Or(c.server, c.base.String()), Since: *since, Err: err, named: c.server != ""}
 	}
+	c.lost.Store(nil)
 	if answer.StatusCode >= http.StatusMultipleChoices {
 		defer func() { _ = answer.Body.Close() }()
 		return nil, answeredError(answer)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -27,6 +28,28 @@ type Error struct {
 }
 
 func (e *Error) Error() string { return e.Message }
+
+// UnansweredError is the error of a request that no server has answered. A later request may be
+// answered, for example after the server has started again.
+type UnansweredError struct {
+	// Server is [ClientOptions.Server], or the address of the server.
+	Server string
+	// Since is when the server was first noticed not to answer.
+	Since time.Time
+	Err   error
+	// named reports whether Server is not the address, so that Err means nothing to people.
+	named bool
+}
+
+func (e *UnansweredError) Error() string {
+	text := "no engine answers on " + e.Server + " since " + e.Since.UTC().Format(time.TimeOnly)
+	if e.named {
+		return text
+	}
+	return text + ": " + e.Err.Error()
+}
+
+func (e *UnansweredError) Unwrap() error { return e.Err }
 
 // Is reports whether the engine's error matched target.
 func (e *Error) Is(target error) bool {

@@ -11,6 +11,7 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"os"
 	"slices"
@@ -193,6 +194,25 @@ func (o *Options) call(address string) (*Target, error) {
 	return &Target{Client: client, Live: true, Close: func() error { return nil }}, nil
 }
 
+// callHolder connects to the program at an address that has the file of the store open. A socket is
+// found again for each connection, because a program that starts again has another one.
+func (o *Options) callHolder(address string) (*Target, error) {
+	if !strings.HasPrefix(address, "unix:") {
+		return o.call(address)
+	}
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		address, err := httpapi.Find(o.Store)
+		if err != nil {
+			return nil, err
+		}
+		return new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(address, "unix:"))
+	}
+	client, err := httpapi.NewClient("http://slipway", httpapi.ClientOptions{
+		As: approval.Identity{Name: o.As, Groups: o.Groups}, Server: o.Store, Transport: &http.Transport{DialContext: dial},
+	})
+	return &Target{Client: client, Live: true, Close: func() error { return nil }}, err
+}
+
 // Identity returns the requester in this process: the identity of --as, or the user of the
 // system.
 func (o *Options) Identity(context.Context) (approval.Identity, error) {
@@ -269,7 +289,7 @@ func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error)
 		}
 		address, found := httpapi.Find(o.Store)
 		if found == nil {
-			return o.call(address)
+			return o.callHolder(address)
 		}
 		if time.Now().After(late) {
 			if errors.Is(found, fs.ErrNotExist) && !errors.Is(found, httpapi.ErrStale) {
