@@ -105,6 +105,7 @@ func checkTiming(at *field.Path, s *Strategy) field.ErrorList {
 	errs = append(errs, checkDuration(at.Child("backoff"), s.Backoff.Duration)...)
 	errs = append(errs, checkDuration(at.Child("maxBackoff"), s.MaxBackoff.Duration)...)
 	errs = append(errs, checkDuration(at.Child("progressDeadline"), s.ProgressDeadline.Duration)...)
+	errs = append(errs, checkDuration(at.Child("unreachableDeadline"), s.UnreachableDeadline.Duration)...)
 	errs = append(errs, checkDuration(at.Child("minHealthy"), s.MinHealthy.Duration)...)
 	if s.MaxBackoff.Duration > 0 && s.MaxBackoff.Duration < s.Backoff.Duration {
 		errs = append(errs, field.Invalid(at.Child("maxBackoff"), s.MaxBackoff.Duration.String(), "must not be less than backoff, "+s.Backoff.Duration.String()))

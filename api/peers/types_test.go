@@ -96,7 +96,7 @@ var own = []string{
 	"StageTask.approval",
 	"StageUpdatingStatus.afterStageCheckStatus", "StageUpdatingStatus.beforeStageCheckStatus", "StageUpdatingStatus.checkStatus", "StageUpdatingStatus.clusterCounts",
 	"UpdateRunStatus.clusterCounts", "UpdateRunStatus.clusterListing", "UpdateRunStatus.observedEvents", "UpdateRunStatus.planDigest", "UpdateRunStatus.rollbackRunName", "UpdateRunStatus.startedBy", "UpdateRunStatus.summary",
-	"UpdateStrategySpec.progressDeadline", "UpdateStrategySpec.rollback",
+	"UpdateStrategySpec.progressDeadline", "UpdateStrategySpec.unreachableDeadline", "UpdateStrategySpec.rollback",
 }
 
 // TestTheFieldsAreKubeFleets compares all types of both by reflection: Go names, JSON names,

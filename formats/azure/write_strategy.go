@@ -121,6 +121,7 @@ func (w *writer) options(s *stages.Strategy) {
 	w.refuse(s.Backoff.Duration != 0, field.NewPath("backoff"), "a member is tried once; "+always+" 0")
 	w.refuse(s.MaxBackoff.Duration != 0, field.NewPath("maxBackoff"), "a member is tried once; "+always+" 0")
 	w.refuse(s.ProgressDeadline.Duration != 0, field.NewPath("progressDeadline"), "there is none; leave it 0")
+	w.refuse(s.UnreachableDeadline.Duration != 0, field.NewPath("unreachableDeadline"), "there is none; leave it 0")
 	w.refuse(s.MinHealthy.Duration != 0, field.NewPath("minHealthy"), "there is none; leave it 0")
 	r := &s.Removal
 	w.refuse(r.MaxConcurrency != nil || r.Deadline.Duration != 0 || len(r.Before)+len(r.After) > 0, field.NewPath("removal"), "nothing is removed; leave it out")

@@ -24,6 +24,7 @@ func TestInexpressibleFieldsAreNamedErrors(t *testing.T) {
 		"attempts":                  func(s *stages.Strategy) { s.Attempts = 2 },
 		"backoff":                   func(s *stages.Strategy) { s.Backoff.Duration = time.Second },
 		"maxBackoff":                func(s *stages.Strategy) { s.MaxBackoff.Duration = time.Second },
+		"unreachableDeadline":       func(s *stages.Strategy) { s.UnreachableDeadline.Duration = time.Second },
 		"progressDeadline":          func(s *stages.Strategy) { s.ProgressDeadline.Duration = time.Second },
 		"minHealthy":                func(s *stages.Strategy) { s.MinHealthy.Duration = time.Second },
 		"removal":                   func(s *stages.Strategy) { s.Removal.Deadline.Duration = time.Second },

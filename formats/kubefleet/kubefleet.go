@@ -39,7 +39,8 @@
 //   - A run without spec.state runs, and a run may have the state Rollback.
 //   - An Approval may have an approval policy.
 //   - A placement may have carry, see fleet.Placement.
-//   - A strategy may have rollback and progressDeadline, and its stages maxFailures.
+//   - A strategy may have rollback, progressDeadline and unreachableDeadline, and its stages
+//     maxFailures.
 //   - An override may have a priority.
 //   - The number of items in a list is limited by the size of the input, and otherwise by the rules
 //     of Slipway's types.

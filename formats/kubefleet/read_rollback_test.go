@@ -71,11 +71,11 @@ func TestStrategyWithARollbackPolicy(t *testing.T) {
 // TestStrategyWithProgressDeadlineAndBudget: without a deadline a cluster is retried without end,
 // so that no budget is ever exceeded.
 func TestStrategyWithProgressDeadlineAndBudget(t *testing.T) {
-	const deadline, failures = "progressDeadline: 10m", "maxFailures: 25%"
-	text := strings.Replace(rolledBack(", "+deadline), "labelSelector: {}", "labelSelector: {}, "+failures, 1)
+	const deadline, reach, failures = "progressDeadline: 10m", "unreachableDeadline: 30m", "maxFailures: 25%"
+	text := strings.Replace(rolledBack(", "+deadline+", "+reach), "labelSelector: {}", "labelSelector: {}, "+failures, 1)
 	docs := read(t, text)
 	quarter := intstr.FromString("25%")
-	if s := docs.Strategies[0]; s.ProgressDeadline.Duration != 10*time.Minute || !cmp.Equal(s.Stages[0].MaxFailures, &quarter) {
+	if s := docs.Strategies[0]; s.ProgressDeadline.Duration != 10*time.Minute || s.UnreachableDeadline.Duration != 30*time.Minute || !cmp.Equal(s.Stages[0].MaxFailures, &quarter) {
 		t.Errorf("%+v", s)
 	}
 	if s := read(t, strings.Replace(text, failures, "maxFailures: 0", 1)).Strategies[0]; s.Stages[0].MaxFailures.IntValue() != 0 {
@@ -83,6 +83,7 @@ func TestStrategyWithProgressDeadlineAndBudget(t *testing.T) {
 	}
 	for _, c := range []struct{ before, wrong, want string }{
 		{deadline, "progressDeadline: 0s", "spec.progressDeadline: must be more than 0s and at most 365 days (8760h), not 0s"},
+		{reach, "unreachableDeadline: 8761h", "spec.unreachableDeadline: must be more than 0s and at most 365 days (8760h), not 8761h"},
 		{failures, "maxFailures: -1", "spec.stages[0].maxFailures"},
 		{failures, "maxFailures: 101%", "spec.stages[0].maxFailures"},
 		{failures, "maxFailures: true", "must be a number of at least 0, or a percentage"},

@@ -26,9 +26,10 @@ func readStrategy(d *document, namespaced bool) stages.Strategy {
 	var s stages.Strategy
 	readObject(d, metadata{namespaced: namespaced, name: subdomain}, func(v value) {
 		v.Object(fields{
-			"stages":           func(v value) { s.Stages = stageList(v) },
-			"progressDeadline": func(v value) { s.ProgressDeadline.Duration = v.Period() },
-			"rollback":         func(v value) { s.Rollback = rollback.Read(v, "count") },
+			"stages":              func(v value) { s.Stages = stageList(v) },
+			"progressDeadline":    func(v value) { s.ProgressDeadline.Duration = v.Period() },
+			"unreachableDeadline": func(v value) { s.UnreachableDeadline.Duration = v.Period() },
+			"rollback":            func(v value) { s.Rollback = rollback.Read(v, "count") },
 		}, "stages")
 	}, "spec")
 	d.Root().Check(s.Validate(), func(noun string) string { return "spec." + fieldOfChecks(noun) })

@@ -14,6 +14,7 @@ import (
 func StrategySpecOf(s *stages.Strategy) *v1beta1.UpdateStrategySpec {
 	out := &v1beta1.UpdateStrategySpec{Stages: make([]v1beta1.StageConfig, len(s.Stages))}
 	out.ProgressDeadline = duration(s.ProgressDeadline.Duration)
+	out.UnreachableDeadline = duration(s.UnreachableDeadline.Duration)
 	out.Rollback = rollback.FormOf(s.Rollback)
 	for i := range s.Stages {
 		st := &s.Stages[i]

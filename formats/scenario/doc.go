@@ -59,6 +59,7 @@
 //	backoff, maxBackoff
 //	                  the wait before the second attempt, which doubles, and its limit
 //	progressDeadline  limit for all attempts at a cluster together
+//	unreachableDeadline  limit for the time in which a cluster cannot be reached
 //	minHealthy        how long a cluster must be healthy
 //	maxFailures       for every stage without its own; not with Azure's stages
 //	strictFailures    true makes every budget a hard limit

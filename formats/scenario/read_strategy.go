@@ -27,14 +27,14 @@ const sharedCap = "cap"
 
 // extras are the fields beside the strategy.
 type extras struct {
-	profile                                   stages.Profile
-	attempts                                  int
-	backoff, maxBackoff, deadline, minHealthy time.Duration
-	maxFailures                               *intstr.IntOrString
-	strict                                    bool
-	domains                                   []stages.Domain
-	unassigned                                stages.Unassigned
-	rollback                                  *stages.RollbackPolicy
+	profile                                                stages.Profile
+	attempts                                               int
+	backoff, maxBackoff, deadline, unreachable, minHealthy time.Duration
+	maxFailures                                            *intstr.IntOrString
+	strict                                                 bool
+	domains                                                []stages.Domain
+	unassigned                                             stages.Unassigned
+	rollback                                               *stages.RollbackPolicy
 	// shares are the shares of stages, by name: a number, a percentage or the rest.
 	shares map[string]share
 }
@@ -124,6 +124,7 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 		s.Unassigned = x.unassigned
 	}
 	s.Attempts, s.Backoff.Duration, s.MaxBackoff.Duration = x.attempts, x.backoff, x.maxBackoff
+	s.UnreachableDeadline.Duration = cmp.Or(x.unreachable, s.UnreachableDeadline.Duration)
 	s.ProgressDeadline.Duration, s.MinHealthy.Duration = cmp.Or(x.deadline, s.ProgressDeadline.Duration), x.minHealthy
 	if x.rollback != nil {
 		s.Rollback = x.rollback

@@ -13,8 +13,8 @@ import (
 // exceptions are the packages that pass a limit, with today's value. Lower a
 // bound when the value falls; TestLimits fails when it is more than 5% above.
 var exceptions = []exception{
-	{"api/placement/v1beta1", exported, 940, "the kinds of an API group with their fields and deep copies are one package, as in every project of Kubernetes"},
-	{"stages", exported, 537, "the nouns of strategies, plans and runs, with their fields, are in one package so that go doc shows them"},
+	{"api/placement/v1beta1", exported, 941, "the kinds of an API group with their fields and deep copies are one package, as in every project of Kubernetes"},
+	{"stages", exported, 538, "the nouns of strategies, plans and runs, with their fields, are in one package so that go doc shows them"},
 }
 
 // TestLimits holds the limits of limitOf in every package of the module.

@@ -29,6 +29,9 @@ func (s *scenario) strategy() stages.Strategy {
 	if s.rand.IntN(3) == 0 {
 		out.ProgressDeadline.Duration = time.Second + s.short(2000)
 	}
+	if s.rand.IntN(4) == 0 {
+		out.UnreachableDeadline.Duration = time.Second + s.short(2000)
+	}
 	if s.rand.IntN(5) == 0 {
 		out.Unassigned = stages.UnassignedExclude
 	}

@@ -16,7 +16,7 @@ type warner struct{ *planner }
 // purpose and needs no warning.
 func (b warner) warnOfBudgets() {
 	s := &b.plan.Strategy
-	if s.AttemptLimit() > 0 || s.ProgressDeadline.Duration > 0 {
+	if s.AttemptLimit() > 0 || s.ProgressDeadline.Duration > 0 || s.UnreachableDeadline.Duration > 0 {
 		return
 	}
 	var vain []string

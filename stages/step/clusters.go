@@ -60,8 +60,8 @@ func (d *draft) interruptSoak(f *runstate.InFlight) {
 	}
 }
 
-// unwatched records that a cluster in flight may have changed unseen: an attempt that began may have
-// changed it, although the driver ended before it could say so.
+// unwatched records that a cluster in flight may have changed: an attempt that began may have
+// changed it before the driver ended without a report.
 func (d *draft) unwatched(f *runstate.InFlight) {
 	d.interruptSoak(f)
 	if f.Attempt != 0 && f.Phase == stages.Applying && !f.Sent {
@@ -106,6 +106,14 @@ func (d *draft) leave(f *runstate.InFlight, state stages.State, reason string) {
 	e := skipped(pos, reason)
 	e.Attempts, e.Sent = attempt, sent
 	d.recordSkipped(e)
+}
+
+// failWaiting records that a cluster that was in Waiting has failed.
+func (d *draft) failWaiting(y *runstate.Retrying, reason string) {
+	_, g := d.groupOf(y.Pos)
+	g.Failed++
+	d.addUnsuccessful(runstate.Unsuccessful{First: y.Pos, Last: y.Pos, State: stages.Failed, Attempts: y.Attempt, Reason: reason})
+	d.emitCluster(y.Pos, stages.Event{Type: stages.ClusterFailed, Attempt: y.Attempt, Message: cut(reason)})
 }
 
 // abandon takes a cluster out of flight for good, as Skipped or Failed, when the run ends. An apply

@@ -102,12 +102,19 @@ func (c commands) resume(cmd stages.Command) bool {
 	parked := c.r.State == stages.Stopped
 	c.eachInFlight(func(f *runstate.InFlight) {
 		f.Started = c.now
+		if f.Tries > 0 {
+			f.Since = c.now
+		}
 		if parked {
 			c.interruptSoak(f)
 		}
 	})
 	for i := range c.r.form.Waiting {
-		c.r.form.Waiting[i].Started, c.r.form.Waiting[i].Spent = c.now, 0
+		y := &c.r.form.Waiting[i]
+		y.Started, y.Spent = c.now, 0
+		if y.Tries > 0 {
+			y.Since = c.now
+		}
 	}
 	if planned, st, ok := c.stage(); ok && st.Started != 0 {
 		st.Checks = newCheckRuns(planned.Checks, c.now) // failed checks are measured again

@@ -186,6 +186,9 @@ func awaitsRetry(p *stages.Plan, y *runstate.Retrying) stages.Awaited {
 	if y.Closed {
 		a.Kind = stages.AwaitWindow
 	}
+	if limit := p.Strategy.UnreachableDeadline.Duration; limit > 0 && y.Tries > 0 {
+		a.Message += "; it fails if it is not reached by " + y.Since.Add(limit).Time().UTC().Format(time.RFC3339)
+	}
 	return a
 }
 

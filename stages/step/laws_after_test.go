@@ -54,7 +54,7 @@ func (c *checker) silently(r *Run) {
 		if !c.window(f.Pos).Open {
 			c.fail("7", "cluster %d was tried again outside its window", f.Pos)
 		}
-		*m = member{state: stages.Running, attempt: f.Attempt, started: c.startedAt(f.Pos), tries: m.tries, message: m.message}
+		*m = member{state: stages.Running, attempt: f.Attempt, started: c.startedAt(f.Pos), tries: m.tries, message: m.message, unreached: m.unreached}
 	}
 }
 
@@ -70,10 +70,20 @@ func (c *checker) pending(pos, attempt int, message string) {
 		if m.tries > 0 && m.message == message && !m.silent {
 			c.fail("counts", "cluster %d is Pending as before, and an event says so", pos)
 		}
-		next.tries, next.message = m.tries+1, message
+		next.tries, next.message, next.unreached = m.tries+1, message, m.unreached
+		if m.tries == 0 {
+			next.unreached = c.now
+		}
 		next.until = c.now.Add(c.wait(next.tries))
 	}
 	*m = next
+}
+
+// unreachedInTime reports whether a Pending cluster was not reached within UnreachableDeadline.
+func (c *checker) unreachedInTime(pos int) bool {
+	m, limit := &c.members[pos], c.p.Strategy.UnreachableDeadline.Duration
+	at, _ := c.p.StageOf(pos)
+	return limit > 0 && m.state == stages.Pending && m.tries > 0 && !c.p.Stages[at].Remove && c.now >= m.unreached.Add(limit)
 }
 
 // wait returns the wait after that many tries to reach a cluster.
@@ -262,10 +272,14 @@ func (c *checker) moves() {
 		if m.state == stages.Running && m.backing && c.now >= m.until {
 			c.fail("6", "cluster %d was to be tried again", pos)
 		}
-		at, _ := c.p.StageOf(pos)
+		at, group := c.p.StageOf(pos)
 		flying := m.state == stages.Running || m.state == stages.Pending && c.p.Stages[at].Remove && !m.fresh
 		if d := c.deadline(at); d > 0 && flying && c.now >= m.started.Add(d) {
 			c.fail("6", "cluster %d is past its deadline", pos)
+		}
+		strict := c.p.Stages[at].Strict || c.p.Stages[at].Groups[group].Strict
+		if at == stage && c.unreachedInTime(pos) && !m.window && (!strict || c.room(at, group) > 0) {
+			c.fail("6", "cluster %d has not been reached in time", pos)
 		}
 	}
 	for k, g := range c.gates {

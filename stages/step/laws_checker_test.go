@@ -65,8 +65,10 @@ type member struct {
 	// whether it becomes Pending again without an event.
 	tries   int
 	message string
-	spent   stages.Instant
-	silent  bool
+	// unreached is the time of the first of the tries, or of the resumption of the run since.
+	unreached stages.Instant
+	spent     stages.Instant
+	silent    bool
 }
 
 type stageModel struct {

@@ -23,7 +23,8 @@ func (c *checker) clusterEvent(e *stages.Event) {
 		c.shut(pos, e)
 		return
 	}
-	if e.Type != stages.ClusterStarted && e.Type != stages.ClusterSkipped && m.state != stages.Running {
+	late := e.Type == stages.ClusterFailed && c.unreachedInTime(pos)
+	if e.Type != stages.ClusterStarted && e.Type != stages.ClusterSkipped && m.state != stages.Running && !late {
 		c.fail("counts", "%s of %s, which is %s", e.Type, e.Cluster, m.state)
 	}
 	switch e.Type {

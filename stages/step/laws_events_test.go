@@ -63,7 +63,7 @@ func (c *checker) resumed(was stages.State) {
 	for pos := range c.members {
 		m := &c.members[pos]
 		if m.state == stages.Running || m.state == stages.Pending {
-			m.started, m.spent = c.now, 0
+			m.started, m.spent, m.unreached = c.now, 0, c.now
 			c.acts[[2]int{pos, m.attempt}] = m.state == stages.Running
 		}
 		at, _ := c.p.StageOf(pos)

@@ -90,6 +90,9 @@ func (d *dice) plan() (*stages.Plan, error) {
 		ProgressDeadline: metav1.Duration{Duration: d.duration(0, 0, 2*time.Minute)},
 		MinHealthy:       metav1.Duration{Duration: d.duration(0, 0, time.Minute)},
 	}
+	if s.Attempts == 1 {
+		s.UnreachableDeadline.Duration = 5 * time.Second
+	}
 	t := stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}, New: map[string]bool{}, Unproven: map[string]bool{}, Part: true}
 	var fleet []placement.Cluster
 	for i := range 1 + d.n(3) {

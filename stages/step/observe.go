@@ -89,6 +89,15 @@ func (ob observer) unreachable(f *runstate.InFlight, o *stages.Observation) {
 		ob.note(f, o.Message)
 		return
 	}
+	if f.Tries == 0 {
+		f.Since = ob.now
+	}
+	if st, _, ok := ob.stage(); ok && !st.Remove && ob.r.State == stages.Running {
+		if limit := ob.p.Strategy.UnreachableDeadline.Duration; limit > 0 && ob.now >= f.Since.Add(limit) {
+			ob.failCluster(f, notReached(limit, o.Message))
+			return
+		}
+	}
 	news := f.Tries == 0 || values.Cut(f.Message, maxRetryMessage) != values.Cut(o.Message, maxRetryMessage)
 	f.Message = cut(o.Message)
 	f.Tries++
@@ -238,6 +247,9 @@ func (ob observer) clocks() {
 		}
 	})
 	ob.timeouts()
+	if ob.r.State == stages.Running {
+		ob.expireWaiting()
+	}
 	if ob.r.State != stages.Running { // a deadline that has just passed may have ended the run
 		return
 	}
@@ -248,7 +260,6 @@ func (ob observer) clocks() {
 			ob.changed = true
 		}
 	})
-	ob.expireWaiting(deadline)
 }
 
 // late reports whether the deadline of a cluster has passed.
@@ -269,15 +280,56 @@ func (ob observer) overdue(f *runstate.InFlight, deadline time.Duration) {
 	ob.failCluster(f, reason)
 }
 
-// expireWaiting abandons clusters that could not be reached to be cleaned before the deadline.
-func (ob observer) expireWaiting(deadline time.Duration) {
-	if st, _, ok := ob.stage(); !ok || !st.Remove {
+// expireWaiting ends the wait for clusters that could not be reached in time. A cluster to be
+// cleaned is skipped, and every other one fails.
+func (ob observer) expireWaiting() {
+	st, run, ok := ob.stage()
+	if !ok {
 		return
 	}
+	failed := false
 	for i, y := range slices.Backward(ob.r.form.Waiting) {
-		if ob.now >= y.Started.Add(deadline) {
+		end, limit := reachedBy(ob.draft, st, &y)
+		switch {
+		case end == 0 || ob.now < end || !st.Remove && !ob.mayFail(st, run, y.Pos):
+		case st.Remove:
 			ob.dropRetry(i)
-			ob.recordSkipped(skippedRetry(&y, "not cleaned within "+deadline.String()+": "+y.Message))
+			ob.recordSkipped(skippedRetry(&y, "not cleaned within "+limit.String()+": "+y.Message))
+		default:
+			ob.dropRetry(i)
+			ob.failWaiting(&y, notReached(limit, y.Message))
+			failed = true
 		}
+	}
+	if failed {
+		ob.checkBudget()
+	}
+}
+
+// mayFail reports whether a strict budget has room for the failure of a cluster without a slot. If
+// not, the cluster fails once a cluster in flight has ended.
+func (ob observer) mayFail(st *stages.PlannedStage, run *runstate.StageRun, pos int) bool {
+	_, group := ob.p.StageOf(pos)
+	room, own := ob.start.room(st, run)
+	return (!st.Strict || room > 0) && (!st.Groups[group].Strict || own[group] > 0)
+}
+
+// notReached is the reason why a cluster that could not be reached has failed.
+func notReached(limit time.Duration, message string) string {
+	return "not reached within " + limit.String() + ": " + message
+}
+
+// reachedBy returns the time by which a cluster in Waiting must be reached, and the duration from
+// its first attempt until then; 0 if the time is not limited.
+func reachedBy(d *draft, st *stages.PlannedStage, y *runstate.Retrying) (stages.Instant, time.Duration) {
+	limit := d.p.Strategy.UnreachableDeadline.Duration
+	switch {
+	case st.Remove:
+		limit = timeLimit(d.p, &d.r)
+		return y.Started.Add(limit), limit
+	case limit == 0 || y.Tries == 0 || y.Closed:
+		return 0, 0
+	default:
+		return y.Since.Add(limit), limit
 	}
 }

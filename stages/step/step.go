@@ -137,9 +137,8 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 	for i := range d.r.form.Waiting {
 		y := &d.r.form.Waiting[i]
 		w.at(y.NotYet)
-		if st.Remove {
-			w.at(y.Started.Add(deadline))
-		}
+		end, _ := reachedBy(d, st, y)
+		w.at(end)
 	}
 	for i := range run.Groups {
 		gr := &run.Groups[i]

@@ -66,6 +66,13 @@ type UpdateStrategySpec struct {
 	// +kubebuilder:validation:Pattern=`^(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('8760h')",message="progressDeadline must be more than 0 and at most 8760h"
 	ProgressDeadline *metav1.Duration `json:"progressDeadline,omitempty"`
+	// How long a cluster that the run has not changed may be unreachable before it counts as
+	// failed: more than 0 and at most 8760h. Without it there is no limit. Not in KubeFleet.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^(?:(?:0|[1-9][0-9]*)(\.[0-9]+)?(?:s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s') && duration(self) <= duration('8760h')",message="unreachableDeadline must be more than 0 and at most 8760h"
+	UnreachableDeadline *metav1.Duration `json:"unreachableDeadline,omitempty"`
 	// When and how the hub rolls a run back by itself. If it is absent, the hub rolls no run back. Not
 	// in KubeFleet.
 	Rollback *RollbackConfig `json:"rollback,omitempty"`

@@ -3153,6 +3153,11 @@ func (in *UpdateStrategySpec) DeepCopyInto(out *UpdateStrategySpec) {
 		*out = new(v1.Duration)
 		**out = **in
 	}
+	if in.UnreachableDeadline != nil {
+		in, out := &in.UnreachableDeadline, &out.UnreachableDeadline
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.Rollback != nil {
 		in, out := &in.Rollback, &out.Rollback
 		*out = new(RollbackConfig)
