@@ -15,7 +15,9 @@ const (
 
 // ValidateKey returns nil if every store accepts key, and otherwise an error that is ErrPermanent
 // and says what is wrong. The segments between slashes are not empty and neither "." nor "..", so
-// that a store may use keys as file names. A prefix given to List is no key and need not be valid.
+// that a key stays below a directory. A key is no file name: it may begin another key, as "a"
+// begins "a/b", and a segment may be longer than file systems allow. A prefix given to List is no
+// key and need not be valid.
 func ValidateKey(key string) error {
 	switch {
 	case key == "":

@@ -16,6 +16,14 @@ import (
 // An error matches [ErrFenced] if a newer epoch was found, and [ErrPermanent] if trying again soon
 // does not help; any other error means that the method could not work on the cluster now. If a
 // method returns an error, only Sent, Released and Altered of its [Proof] have a meaning.
+//
+// An attempt of a run calls Update, and calls it again while the proof lacks Applied or Current:
+// after 200 ms, then after twice that, up to 5 s. Once both are set it calls only Observe: when
+// Watch yields, and otherwise after Config.Poll and longer. Therefore a long operation returns from
+// Update at once with Sent, Applied and Current, and with a Message. Healthy and Revision follow
+// when it has ended. Failed ends the attempt, and the Attempt of the [Assignment] tells the next
+// one from a repeated call. An error without Sent takes the slot from the cluster until a later
+// try.
 type Updater interface {
 	// Update carries the assignment out. It first reads the state of the cluster and then does only
 	// the missing steps, so the engine may call it again at any time, also after an error and from
@@ -38,10 +46,10 @@ type Preflighter interface {
 	Updater
 	// Preflight checks the intents of a plan before the plan is recorded. The engine calls it in
 	// Preview, CreateRun, CatchUp, PreviewRollback and Rollback, and if a strategy rolls a run
-	// back. If Preflight returns an error, these methods return it, and start and store nothing; the
-	// error should name all problems. Preflight changes nothing, may be called more than once for a
-	// plan, and takes no longer than a call may, whatever the number of clusters. The intents do not
-	// include the clusters that a plan cleans.
+	// back. If Preflight returns an error, these methods return it, and start and store nothing;
+	// the error should name all problems. Preflight changes nothing, may be called more than once
+	// for a plan, and takes no longer than a call may, whatever the number of clusters. The intents
+	// do not include the clusters that a plan cleans.
 	Preflight(ctx context.Context, intents []Intent) error
 }
 
@@ -60,8 +68,8 @@ type Assignment struct {
 	Placement string
 	// Run is the run's name, RunUID distinguishes it from others of that name.
 	Run, RunUID string
-	// Epoch is at least 1. If two engines work on a placement, only the engine with the higher epoch
-	// may write.
+	// Epoch is at least 1. If two engines work on a placement, only the engine with the higher
+	// epoch may write.
 	Epoch int64
 	// Attempt is the number of the run's attempt at the cluster.
 	Attempt int
@@ -77,8 +85,8 @@ type Assignment struct {
 	// AllowCoOwnership allows objects that another placement applies too.
 	AllowCoOwnership bool
 	// Exclusive forbids objects of another placement, whatever AllowCoOwnership says. If
-	// AllowCoOwnership is not set, it also forbids taking over an object that has an owner reference
-	// on the cluster.
+	// AllowCoOwnership is not set, it also forbids taking over an object that has an owner
+	// reference on the cluster.
 	Exclusive bool
 	// DeletePolicy says which objects are deleted when they have to go; placement.DeleteCreated if
 	// empty.
@@ -98,20 +106,22 @@ type Proof struct {
 	Sent bool
 	// Applied reports that the whole assignment has been carried out.
 	Applied bool
-	// Unchanged reports that nothing had to be carried out, and that this run has not changed anything
-	// before either.
+	// Unchanged reports that nothing had to be carried out, and that this run has not changed
+	// anything before either. An updater keeps the RunUID of the [Assignment] with the cluster to
+	// know that.
 	Unchanged bool
 	// Revision is the revision that the cluster is proven to have; empty if nothing is placed, and
 	// while something is being applied.
 	Revision string
 	// Current reports that every object exists unchanged since its apply; for an empty revision, it
-	// reports that no object is left. Healthy reports that the objects are healthy as well.
+	// reports that no object is left. For an updater of other things it reports that what Update
+	// ordered still stands. Healthy reports that the objects are healthy as well.
 	Current, Healthy bool
 	// Failed reports that waiting will not make the cluster healthy.
 	Failed bool
-	// Skipped reports that there is nothing to do for the cluster, for the reason in Message. The run
-	// then skips the cluster, unless it may have changed the cluster before. In that case the attempt
-	// fails if Current is not set, and otherwise the rest of the proof counts.
+	// Skipped reports that there is nothing to do for the cluster, for the reason in Message. The
+	// run then skips the cluster, unless it may have changed the cluster before. In that case the
+	// attempt fails if Current is not set, and otherwise the rest of the proof counts.
 	Skipped bool
 	// Message names the objects that are not current, not healthy or failed. It may quote the
 	// status of an object, never another part of it.

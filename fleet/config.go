@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/client-go/util/workqueue"
 
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
@@ -15,7 +16,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/health"
-	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -23,8 +23,8 @@ import (
 // Config configures an [Engine]. Store and Inventory are required, and either Dialer or Updater;
 // every other field has a useful zero value.
 type Config struct {
-	// Store keeps all state. Engines that share a store share the work. Its methods must return when
-	// the context of the call ends.
+	// Store keeps all state. Engines that share a store share the work. Its methods must return
+	// when the context of the call ends.
 	Store backend.Store
 	// Inventory lists the clusters.
 	Inventory backend.Inventory
@@ -33,16 +33,17 @@ type Config struct {
 	// Source provides the objects for snapshots. Without a Source, runs must name the index of an
 	// existing snapshot.
 	Source snapshot.Source
-	// Rules exclude objects from every placement, whatever it selects. The engine checks them when a
-	// placement is declared and for every new snapshot. Earlier snapshots do not change, but excluded
-	// objects in them are neither rolled out nor restored by a rollback. The zero value excludes the
-	// objects that snapshot.Propagates excludes.
+	// Rules exclude objects from every placement, whatever it selects. The engine checks them when
+	// a placement is declared and for every new snapshot. Earlier snapshots do not change, but
+	// excluded objects in them are neither rolled out nor restored by a rollback. The zero value
+	// excludes the objects that snapshot.Propagates excludes.
 	Rules snapshot.Rules
-	// NamespaceRules are further limits for the authors of a namespace: a placement with a Namespace
-	// may bring only the objects that these rules allow, also out of a ResourceEnvelope, and an
-	// override with a Namespace may change only these objects, in any placement. The engine checks
-	// them when it checks Rules. nil means snapshot.NamespaceRules(), which allows the objects that
-	// the built-in role edit may create; a pointer to the zero value allows everything.
+	// NamespaceRules are further limits for the authors of a namespace: a placement with a
+	// Namespace may bring only the objects that these rules allow, also out of a ResourceEnvelope,
+	// and an override with a Namespace may change only these objects, in any placement. The engine
+	// checks them when it checks Rules. nil means snapshot.NamespaceRules(), which allows the
+	// objects that the built-in role edit may create; a pointer to the zero value allows
+	// everything.
 	NamespaceRules *snapshot.Rules
 	// Authority answers the requests of approval gates, in addition to people, who answer by
 	// [RunHandle.Command]. The documentation of this package says when the engine asks it.
@@ -69,7 +70,8 @@ type Config struct {
 	// must be at least one and a half times CallTimeout, because a lease, or the session that
 	// extends it, is renewed after a third of its duration, and the renewal may take one call. At
 	// most 24 h; default 15 s or the minimum for CallTimeout. Skew is the largest difference
-	// between the clocks of engines, less than Lease; default 2 s, at most a quarter of Lease.
+	// between the clocks of engines, less than Lease; default 2 s, or a quarter of Lease if that is
+	// less.
 	//
 	// Engines that share a store must have the same Lease and Skew. Both are for liveness: safety
 	// does not depend on clocks. The engines tolerate a clock that differs by more than Skew: an
@@ -77,7 +79,7 @@ type Config struct {
 	// not changed for Lease plus Skew. The time in the record does not matter.
 	Lease, Skew time.Duration
 	// CallTimeout bounds every call to a plug-in and every read and write of a
-	// record; default 10 s, at most two thirds of Lease.
+	// record; default 10 s, or two thirds of Lease if that is less.
 	CallTimeout time.Duration
 	// Poll is the initial interval for reading a backend that cannot be watched; the interval grows
 	// while nothing changes. Default 1 s.
@@ -88,21 +90,21 @@ type Config struct {
 	// leases, use it. It may jump: package stages describes the effect on waits, and Skew the
 	// effect on leases. It is called concurrently and must return at once.
 	Clock func() time.Time
-	// RollbackName returns the nth proposal, counted from 1, for the name of a run that rolls back the
-	// run with the given name and [RunSpec].Title; the engine takes the first name that is not in use.
-	// It must be a pure function that returns at once and may be called concurrently, and it must
-	// return another DNS subdomain of at most 63 characters for each n. Engines that share a store
-	// must have the same function. If it is nil, or returns an invalid name, the engine uses the
-	// function [RollbackName] with the run's name and n.
+	// RollbackName returns the nth proposal, counted from 1, for the name of a run that rolls back
+	// the run with the given name and [RunSpec].Title; the engine takes the first name that is not
+	// in use. It must be a pure function that returns at once and may be called concurrently, and
+	// it must return another DNS subdomain of at most 63 characters for each n. Engines that share
+	// a store must have the same function. If it is nil, or returns an invalid name, the engine
+	// uses the function [RollbackName] with the run's name and n.
 	RollbackName func(run, title string, n int) string
-	// Reported, if not nil, receives the status of the objects on a cluster each time this engine has
-	// compared the cluster: when the watch begins, when an object changes there, and after a run. Only
-	// placements with ReportStatus have such a status. An unchanged status may be repeated. It may be
-	// called concurrently and must return at once.
+	// Reported, if not nil, receives the status of the objects on a cluster each time this engine
+	// has compared the cluster: when the watch begins, when an object changes there, and after a
+	// run. Only placements with ReportStatus have such a status. An unchanged status may be
+	// repeated. It may be called concurrently and must return at once.
 	Reported func(apply.StatusReport)
-	// Queues, if not nil, measures the depth and the delay of this engine's queues: package metrics
-	// has an implementation.
-	Queues reconcile.Metrics
+	// Queues, if not nil, measures the depth and the delay of this engine's queues: package
+	// fleet/metrics has an implementation.
+	Queues workqueue.MetricsProvider
 	// Log may be nil.
 	Log *slog.Logger
 }

@@ -26,8 +26,8 @@ import (
 type DeleteOptions struct {
 	// By is the name of the caller, for the events.
 	By string `json:"by,omitempty"`
-	// Deadline is how long the deletion waits for a cluster that cannot be cleaned before it skips the
-	// cluster, from 0 to 365 days; 0 means 5 min.
+	// Deadline is how long the deletion waits for a cluster that cannot be cleaned before it skips
+	// the cluster, from 0 to 365 days; 0 means 5 min.
 	Deadline metav1.Duration `json:"deadline,omitzero"`
 	// MaxConcurrency is the maximum number of clusters that are cleaned at the same time, a number
 	// of at least 1 or a percentage; nil means 50.
@@ -38,8 +38,8 @@ type DeleteOptions struct {
 	// Owner, if not nil, must equal the owner of the placement, or else the error matches
 	// backend.ErrConflict. The check and the record of the deletion are one transaction.
 	Owner *string `json:"owner,omitempty"`
-	// Force also deletes a placement with a run in progress, which is superseded and deleted with its
-	// events. Without Force, a run that is Running or Stopping is a reason to refuse, as in
+	// Force also deletes a placement with a run in progress, which is superseded and deleted with
+	// its events. Without Force, a run that is Running or Stopping is a reason to refuse, as in
 	// [RunHandle.Delete].
 	Force bool `json:"force,omitempty"`
 }
@@ -67,8 +67,8 @@ type Deletion struct {
 	// number of these clusters that are known to have none left.
 	Clusters int `json:"clusters"`
 	Done     int `json:"done"`
-	// SkippedClusters are the skipped clusters, ascending by name, at most 500. Skipped is the number
-	// of all skipped clusters.
+	// SkippedClusters are the skipped clusters, ascending by name, at most 500. Skipped is the
+	// number of all skipped clusters.
 	SkippedClusters []UncleanedCluster `json:"skippedClusters,omitempty"`
 	Skipped         int                `json:"skipped"`
 	// Released are the clusters on which objects were left for another reason than Orphan, with the
@@ -85,7 +85,8 @@ type UncleanedCluster struct {
 // Delete deletes the placement: the objects that it placed, and all its records. It returns once
 // the deletion is recorded, and cannot be undone. Any engine in [Engine.Start] carries it out, and
 // [PlacementHandle.Deletion] reports the progress. A repeated call changes nothing, whatever the
-// options.
+// options. The error matches errdef.ErrNotFound if there is neither a placement nor a deletion of
+// that name.
 //
 // If a run of the placement is Running or Stopping, the error is a [*stages.RefusedError] that
 // names the run, and nothing is deleted: stop or abort it first, or set Force.
@@ -217,7 +218,7 @@ func (h PlacementHandle) Deletion(ctx context.Context) (Deletion, error) {
 		}
 		return out, nil
 	case rec == nil || rec.Deleting == nil:
-		return Deletion{}, errdef.NotFound(errdef.Deletion, h.name, "the deletion of the placement begins one")
+		return Deletion{}, errdef.NotFound(errdef.Deletion, h.name, "the placement is not being deleted, and was not")
 	}
 	report, err := h.e.admitter.Report(ctx, rec)
 	if err != nil {

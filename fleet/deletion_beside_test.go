@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A deletion of a placement that was never rolled out succeeds whenever another engine completes it.
+// A deletion of a placement that was never rolled out succeeds whenever another engine completes
+// it.
 func TestTwoDeletionsOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		meanwhile(t, func() (do func(backend.Store), store backend.Store, other, check func()) {

@@ -15,7 +15,13 @@
 // A host that rolls out a change, and may be restarted at any time, does the same each time it
 // starts. It calls [Engine.PutPlacement], starts [Engine.Start] in a goroutine, and calls
 // [Engine.EnsureRun] with a name that identifies the change. EnsureRun creates the run, or returns
-// the run that exists. The example of EnsureRun is such a host.
+// the run that exists: ExampleEngine_EnsureRun is such a host, and in short
+//
+//	engine, err := fleet.New(fleet.Config{Store: store, Inventory: inventory, Dialer: dialer, Source: source})
+//	go engine.Start(ctx)
+//	err = engine.PutPlacement(ctx, placement)
+//	run, err := engine.EnsureRun(ctx, fleet.RunSpec{Name: "web-v1.4.2", Placement: "web", Strategy: strategy})
+//	run, err = engine.Run("web-v1.4.2").Wait(ctx)
 //
 // If people declare strategies by themselves, for example by files with slipway apply, the host
 // keeps them with [Engine.PutStrategy], and a run names one.
@@ -88,9 +94,10 @@
 // A run whose strategy has a [stages.RollbackPolicy] is rolled back if a budget is exceeded or a
 // gate rejected, or by [RunHandle.Rollback]. The write that ends the run also stores the name, the
 // UID and the queue position of the rollback run in the placement's record. Therefore the rollback
-// happens even if every engine stops in between, and no other run changes a cluster before it. The
-// rollback target of each cluster is its binding before the end of the run. The pages of the
-// bindings, and the contents that they name, are kept for as long as the run can be rolled back:
+// happens even if every engine stops in between, and no other run changes a cluster before it. Each
+// cluster returns to the content that it was proven to have before the run. That is the content of
+// an earlier run also if that run was superseded before it ended. The records of these contents,
+// the bindings of clusters, and the contents are kept for as long as the run can be rolled back:
 // until another run has changed clusters. If a cluster was replaced under the same name, the new
 // cluster counts as the old one. Maintenance windows and freezes hold a rollback as they hold any
 // other run.
@@ -156,7 +163,7 @@
 // The engine deletes an object only if both the ledger and the object say that it belongs to the
 // placement. The object says so by annotation digest.slipway.dev/<placement>. The annotation is
 // written in one step with the object, and has ",adopted" after the digest if the object existed
-// before. The placement's [DeletePolicy] decides whether adopted objects are deleted too. The
+// before. The DeletePolicy of the [Placement] decides whether adopted objects are deleted too. The
 // ledger is a ConfigMap on the member, and others may be able to write it. Therefore an object that
 // only the ledger claims is released. A run reports all objects that stay by
 // [stages.ObjectsReleased]. If the ledger names an object that is never placed because of its name,
@@ -192,13 +199,16 @@
 // A [backend.Updater] of the host replaces the update of a cluster: the engine then does not apply
 // the objects of a snapshot, and the updater interprets the snapshot, see
 // [backend.Assignment.Content]. Package fleet/upgrade has an updater that upgrades clusters. An
-// updater may refuse a plan before there is a run, as a [backend.Preflighter].
+// updater may refuse a plan before there is a run, as a [backend.Preflighter]. There is no drift
+// without objects: [PlacementHandle.Drift] and [Preview.Diff] return an error.
 //
 // # Errors
 //
 // A method that refuses a request returns an error that wraps an [errdef.Error], which has the
 // operation and the noun. errors.Is finds its cause: errdef.ErrNotFound, errdef.ErrDeleting,
-// errdef.ErrPlanChanged, or a kind of package backend.
+// errdef.ErrPlanChanged, or a kind of package backend. Invalid input is an Aggregate of
+// field.Error values of k8s.io/apimachinery, and matches no kind; it stays invalid if the call is
+// repeated.
 //
 // # Records
 //

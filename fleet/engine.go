@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/lru"
 )
 
-// Engine freezes, plans and rolls out placements. [PlacementHandle.Get] and [Engine.Start] return
+// Engine freezes, plans and rolls out placements. [Engine.Placement] and [Engine.Run] return
 // handles with the verbs of one placement and one run; the engine itself lists, creates and drives
 // them. All methods may be called concurrently, and do not need [Engine.Start] to run in this
 // process: they read and write the store.

@@ -90,9 +90,11 @@ func (h PlacementHandle) Follow(after string) (*Follower, error) {
 // that ends it.
 //
 // The follower begins after the cursor of a follower of the same run, or with the first event of
-// the run if after is "". A host that was restarted and keeps no cursor reads all events again, so
-// its reactions to them must be idempotent. The last error matches [backend.ErrNotFound] if there
-// is no such run, or if it is deleted before it ends, even if another run is given its name.
+// the run if after is "". The events of the placement about a run, such as [stages.RunCreated] and
+// [stages.RunDeleted], come from [PlacementHandle.Follow]. A host that was restarted and keeps no
+// cursor reads all events again, so its reactions to them must be idempotent. The last error
+// matches [backend.ErrNotFound] if there is no such run, or if it is deleted before it ends, even
+// if another run is given its name.
 func (h RunHandle) Follow(after string) (*Follower, error) {
 	if err := problems.About("events", problems.Name(field.NewPath("run"), h.name)); err != nil {
 		return nil, err

@@ -145,8 +145,8 @@ func TestUnreachableClusterYieldsItsSlot(t *testing.T) {
 	})
 }
 
-// An engine changes a cluster and dies without a report. The cluster, which cannot be reached, counts
-// as changed: it keeps its slot, and the rollback includes it although it was skipped.
+// An engine changes a cluster and dies without a report. The cluster, which cannot be reached,
+// counts as changed: it keeps its slot, and the rollback includes it although it was skipped.
 func TestAClusterThatADeadEngineChangedIsRolledBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 2)

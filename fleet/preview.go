@@ -111,7 +111,7 @@ func (p *Preview) Diff(ctx context.Context, only ...string) iter.Seq2[ClusterDif
 	return func(yield func(ClusterDiff, error) bool) {
 		positions, err := p.positions(only)
 		if p.e.updates.conns == nil {
-			err = fmt.Errorf("placement %s: a difference cannot be told with an Updater of the host's: it is about objects that the engine applies", p.Plan.Placement)
+			err = fmt.Errorf("placement %s: there is no difference with Config.Updater: it is about objects that the engine applies", p.Plan.Placement)
 		}
 		if err != nil {
 			yield(ClusterDiff{}, err)

@@ -45,8 +45,8 @@ func (s *RunSpec) request() planning.Request {
 	}
 }
 
-// CreateRun plans a run and records it. The run starts when an engine's Run drives it and no other
-// run of its placement is active.
+// CreateRun plans a run and records it. The run starts when an engine in [Engine.Start] drives it
+// and no other run of its placement is active.
 //
 // CreateRun returns the planner's error if the plan has problems, errdef.ErrPlanChanged if the plan
 // is not the one that spec names, and a *stages.RejectedError if the placement refuses a second
@@ -69,6 +69,10 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 // EnsureRun returns the run with the name in spec, whatever its state, if the run matches spec. If
 // there is no such run, EnsureRun creates it as [Engine.CreateRun] does. A host calls it with the
 // same spec when it starts, after a restart and after an error, and gets one run.
+//
+// A run that was deleted, also because of its placement's RunHistory, no longer exists: EnsureRun
+// creates it again, with the current objects of the source unless spec has an index. A host that
+// starts with an old spec first looks for a newer run in [PlacementHandle.RunNames].
 //
 // The run matches if the placement, the strategy and the owner are the same, and also the index and
 // the digest of the plan if spec has them. If the strategy of spec consists of a name only, it is

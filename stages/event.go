@@ -2,7 +2,9 @@ package stages
 
 import "time"
 
-// EventType is the kind of an [Event].
+// EventType is the kind of an [Event]. The constants are in blocks: of placements from
+// [SnapshotTaken], of runs from [RunQueued], of stages from [StageStarted], of gates from
+// [WaitStarted], of checks from [CheckMeasured], and of clusters from [ClusterStarted].
 type EventType string
 
 // Events about placements. Package fleet emits them, including the events about records of runs;
@@ -113,8 +115,8 @@ const (
 	StageCompleted EventType = "StageCompleted"
 )
 
-// Events about gates. Each has the fields Placement, Run and Stage, and Group if the gate belongs to
-// a group. The Digest of an event about an approval is the digest of the run's plan.
+// Events about gates. Each has the fields Placement, Run and Stage, and Group if the gate belongs
+// to a group. The Digest of an event about an approval is the digest of the run's plan.
 const (
 	// WaitStarted: the run reached a TimedWait or a ScheduledStart.
 	// Fields: Until, Message "scheduled start" for a ScheduledStart.
@@ -125,7 +127,8 @@ const (
 	// ApprovalRequested: the run waits for an approval.
 	// Fields: Request, Attempt, Digest, Until the request expires, if it does.
 	ApprovalRequested EventType = "ApprovalRequested"
-	// ApprovalGiven: an identity approved. The gate may need more approvals.
+	// ApprovalGiven: an identity approved, and the gate needs more approvals. The last approval is
+	// an ApprovalAccepted instead.
 	// Fields: Request, Attempt, Digest, By, Message with the beginning of the comment.
 	ApprovalGiven EventType = "ApprovalGiven"
 	// ApprovalEarly: an authority gave an approval with PointInTime while other approvals are
@@ -144,8 +147,8 @@ const (
 	ApprovalExpired EventType = "ApprovalExpired"
 )
 
-// Events about checks. Each has the fields Placement, Run and Stage, Group if the check belongs to a
-// group, and Cluster if it measures a cluster.
+// Events about checks. Each has the fields Placement, Run and Stage, Group if the check belongs to
+// a group, and Cluster if it measures a cluster.
 const (
 	// CheckMeasured: the result of a measurement differs from the one before.
 	// Fields: Check, Result of the measurement, Value, the resolved Query, Count of the

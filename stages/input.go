@@ -111,18 +111,20 @@ type Verb string
 
 // The verbs.
 const (
-	Start     Verb = "Start" // also resumes, and starts a failed ClusterUpdate run again
-	Stop      Verb = "Stop"
-	Abort     Verb = "Abort"
-	Skip      Verb = "Skip"
-	Decide    Verb = "Decide"    // an approval or a rejection
-	Supersede Verb = "Supersede" // end and make way for the run that Message names
-	// Retry continues a run that is Running, Pending, Stopped or Failed, and queues again the clusters
-	// of its current stage that failed or were skipped. Only selects which of the two.
+	Start  Verb = "Start" // also resumes, and starts a failed ClusterUpdate run again
+	Stop   Verb = "Stop"
+	Abort  Verb = "Abort"
+	Skip   Verb = "Skip"
+	Decide Verb = "Decide" // an approval or a rejection
+	// Supersede ends a run, which makes way for the run that Message names. Only an engine sends
+	// it.
+	Supersede Verb = "Supersede"
+	// Retry continues a run that is Running, Pending, Stopped or Failed, and queues again the
+	// clusters of its current stage that failed or were skipped. Only selects which of the two.
 	Retry Verb = "Retry"
 	// RequestRollback ends a started run as Failed and requests its rollback, as configured
 	// in Rollback of its strategy. Name is the name of the run that does the rollback, or
-	// empty.
+	// empty. Package fleet sends it by RunHandle.Rollback, and not as a Command.
 	RequestRollback Verb = "TakeBack"
 	// CompleteGate ends a ScheduledStart, or the TimedWait of a pause, early. Name is the
 	// stage or the group of the gate. A group whose name occurs in several stages, or is
@@ -155,7 +157,8 @@ const (
 
 // Command is a request of an operator to a run.
 type Command struct {
-	// ID makes the command idempotent.
+	// ID makes the command idempotent: of the commands with one ID, step.Step carries out the
+	// first. An empty ID is never the same as another one.
 	ID      string            `json:"id"`
 	Verb    Verb              `json:"verb"`
 	By      approval.Identity `json:"by,omitzero"`
@@ -165,7 +168,9 @@ type Command struct {
 	// have is named <stage>/<group>. For a Decide, Name is the name of the request.
 	Scope SkipScope `json:"scope,omitempty"`
 	Name  string    `json:"name,omitempty"`
-	// Decision is the decision of a Decide.
+	// Decision is the decision of a Decide. RunHandle.Command of package fleet sets its By and At,
+	// and a missing Binding. A driver of its own sets all three: step.Step finds the request by the
+	// Binding, counts Decision.By, and reads neither By nor Name of the command.
 	Decision *approval.Decision `json:"decision,omitempty"`
 	// Only selects the clusters of a Retry.
 	Only Only `json:"only,omitempty"`

@@ -100,8 +100,9 @@ type Strategy struct {
 	// Removal.Deadline limits it in the stage that cleans clusters. For a cluster that the run may
 	// have changed, only ProgressDeadline is a limit.
 	UnreachableDeadline metav1.Duration `json:"unreachableDeadline,omitzero"`
-	// MinHealthy is the time that a cluster must be healthy before it is done; the time starts again
-	// if the cluster becomes unhealthy. A cluster that had the revision already does not wait.
+	// MinHealthy is the time that a cluster must be healthy before it is done; the time starts
+	// again if the cluster becomes unhealthy. A cluster that had the revision already does not
+	// wait.
 	MinHealthy metav1.Duration `json:"minHealthy,omitzero"`
 	// Rollback says when the run is rolled back; nil means never.
 	Rollback *RollbackPolicy `json:"rollback,omitempty"`
@@ -120,11 +121,11 @@ type Stage struct {
 	// SortKey.
 	Clusters []string `json:"clusters,omitempty"`
 	// Take gives the stage a share of the clusters: it takes this many of the remaining clusters
-	// that Selector matches, in the order of SortKey. A nil Selector matches all. A cluster remains if
-	// no earlier stage with Take has taken it, and no stage at all that has neither Take nor Rest
-	// selects it. Take is a number of at least 1, or a percentage from 1% to 100% of the remaining
-	// clusters, rounded down, at least 1. The plan freezes the choice. Stages that take 10%, 50% and
-	// 100% of 100 clusters have 10, 45 and 45.
+	// that Selector matches, in the order of SortKey. A nil Selector matches all. A cluster remains
+	// if no earlier stage with Take has taken it, and no stage at all that has neither Take nor
+	// Rest selects it. Take is a number of at least 1, or a percentage from 1% to 100% of the
+	// remaining clusters, rounded down, at least 1. The plan freezes the choice. Stages that take
+	// 10%, 50% and 100% of 100 clusters have 10, 45 and 45.
 	Take *intstr.IntOrString `json:"take,omitempty"`
 	// Rest puts all clusters that no other stage has into this stage. Such a stage has no
 	// Selector, Clusters or Take, and only stages with Pause may follow it.
@@ -143,11 +144,11 @@ type Stage struct {
 	// least 0 or a percentage from 0% to 100%, rounded up. Default: 0. If attempts never end and
 	// there is no deadline, no cluster fails.
 	MaxFailures *intstr.IntOrString `json:"maxFailures,omitempty"`
-	// StrictFailures makes MaxFailures a strict limit: a cluster starts only while the failed clusters
-	// and the clusters in flight, including this one, are at most MaxFailures. Then no more clusters
-	// can fail, whatever the concurrency. The run ends as Failed if MaxFailures is used up and
-	// clusters are left. It needs a MaxFailures of at least 1. Without it, clusters in flight may
-	// still fail after the budget is exceeded.
+	// StrictFailures makes MaxFailures a strict limit: a cluster starts only while the failed
+	// clusters and the clusters in flight, including this one, are at most MaxFailures. Then no
+	// more clusters can fail, whatever the concurrency. The run ends as Failed if MaxFailures is
+	// used up and clusters are left. It needs a MaxFailures of at least 1. Without it, clusters in
+	// flight may still fail after the budget is exceeded.
 	StrictFailures bool `json:"strictFailures,omitempty"`
 	// Domains bound how many clusters of one region, zone or the like are in flight at
 	// once, at most 4 labels. A cluster starts only while each of its domains has room;
@@ -174,23 +175,23 @@ type Group struct {
 	Selector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// Clusters as in Stage.
 	Clusters []string `json:"clusters,omitempty"`
-	// New puts into this group the clusters of the stage that have nothing of the placement yet, see
-	// [Target].New; the other groups select among the rest. Because an update cannot interrupt
-	// anything on a new cluster, the group can bring up its clusters without waiting for, or delaying,
-	// clusters that are updated at a lower MaxConcurrency. A group with New has no Selector or
-	// Clusters, and may be empty. A stage has at most one.
+	// New puts into this group the clusters of the stage that have nothing of the placement yet,
+	// see [Target].New; the other groups select among the rest. Because an update cannot interrupt
+	// anything on a new cluster, the group can bring up its clusters without waiting for, or
+	// delaying, clusters that are updated at a lower MaxConcurrency. A group with New has no
+	// Selector or Clusters, and may be empty. A stage has at most one.
 	New bool `json:"new,omitempty"`
 	// UnprovenFirst makes the group begin with its unproven clusters, see [Target].Unproven,
-	// whatever the order of the others. If the run replaces another run, it changes no further cluster
-	// before the clusters that the other run left unproven are in flight or proven. Therefore
-	// MaxConcurrency limits the clusters that both runs together may have made unavailable. An
-	// unproven cluster that cannot be reached, is outside its windows or has a full domain keeps a
-	// slot. It loses the slot if it is skipped or fails.
+	// whatever the order of the others. If the run replaces another run, it changes no further
+	// cluster before the clusters that the other run left unproven are in flight or proven.
+	// Therefore MaxConcurrency limits the clusters that both runs together may have made
+	// unavailable. An unproven cluster that cannot be reached, is outside its windows or has a full
+	// domain keeps a slot. It loses the slot if it is skipped or fails.
 	UnprovenFirst bool `json:"unprovenFirst,omitempty"`
 	// SortKey is the stage's when empty.
 	SortKey string `json:"sortingLabelKey,omitempty"`
-	// MaxConcurrency and MaxFailures are as in Stage, over the group's clusters. MaxConcurrency is 1
-	// by default; by default there is no MaxFailures for the group alone.
+	// MaxConcurrency and MaxFailures are as in Stage, over the group's clusters. MaxConcurrency is
+	// 1 by default; by default there is no MaxFailures for the group alone.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	MaxFailures    *intstr.IntOrString `json:"maxFailures,omitempty"`
 	// StrictFailures is as in Stage, over the group's clusters.
@@ -208,8 +209,8 @@ type Group struct {
 type Removal struct {
 	// MaxConcurrency as in Stage; default 1.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// Deadline is how long the removal waits for an unreachable cluster before it skips the cluster.
-	// Default 5 min.
+	// Deadline is how long the removal waits for an unreachable cluster before it skips the
+	// cluster. Default 5 min.
 	Deadline metav1.Duration `json:"deadline,omitzero"`
 	Before   []Task          `json:"beforeStageTasks,omitempty"`
 	After    []Task          `json:"afterStageTasks,omitempty"`
@@ -282,8 +283,8 @@ const maxDomainKeys = 4
 
 // Flow holds the workflow settings that a stage and a group share.
 type Flow struct {
-	// Pause makes a stage or group without clusters, whose tasks still delay the run. It must have at
-	// least one task before it and none after it.
+	// Pause makes a stage or group without clusters, whose tasks still delay the run. It must have
+	// at least one task before it and none after it.
 	Pause bool `json:"pause,omitempty"`
 	// Timeout limits the time from the end of the gates before the stage or group until its
 	// last cluster has ended; 0 means no limit. After it, the clusters in flight count as
@@ -311,7 +312,7 @@ const (
 // with the plan that step.RollBack makes.
 type RollbackPolicy struct {
 	// Causes are the reasons for which a run is rolled back; none means BudgetExceeded and
-	// GateRejected. The command [RequestRollback] may always roll a run back.
+	// GateRejected. RunHandle.Rollback of package fleet may always roll a run back.
 	Causes []RollbackCause `json:"causes,omitempty"`
 	// New says how a rollback treats clusters that had nothing of the placement before;
 	// RemoveNew when empty.

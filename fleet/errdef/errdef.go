@@ -1,9 +1,10 @@
 // Package errdef defines the errors of an engine. Each has the operation, the cause and the noun:
 // the placement, run or other thing that the operation was about.
 //
-// A program tells the causes apart by errors.Is with [ErrNotFound], [ErrDeleting],
-// [ErrPlanChanged] and [ErrChanged] of this package and with the kinds of package backend, and
-// never by a text. It gets the noun by errors.As with an [*Error].
+// A program tells the causes apart by errors.Is with [ErrNotFound], [ErrDeleting], [ErrPlanChanged]
+// and [ErrChanged] of this package and with the kinds of package backend, and never by a text. It
+// gets the noun by errors.As with an [*Error]. Invalid input matches no kind: it is an
+// errors.Aggregate of field.Error values of k8s.io/apimachinery, found by errors.As.
 //
 // Neighbours: the methods of fleet.Engine return these errors, fleet/httpapi answers with them.
 package errdef

@@ -29,9 +29,9 @@ func Allowed(p *stages.Plan, r *Run, c stages.Command) error {
 }
 
 // AllowedNext returns a [*stages.RefusedError] if [Step] would refuse the command in an input with
-// the Now and Blocked of in, after the Commands of in. In contrast to [Allowed] it sees that the run
-// waits for another run, the policy of a decision, and the time. It returns the error of [Run.Check]
-// if the run is not a run of the plan.
+// the Now and Blocked of in, after the Commands of in. In contrast to [Allowed] it sees that the
+// run waits for another run, the policy of a decision, and the time. It returns the error of
+// [Run.Check] if the run is not a run of the plan.
 func AllowedNext(p *stages.Plan, r *Run, in stages.Input, c stages.Command) error {
 	if err := r.Check(p); err != nil {
 		return err
@@ -212,6 +212,9 @@ func (c commands) undecidable(cmd *stages.Command) string {
 	}
 	b := cmd.Decision.Binding
 	if _, g := c.requestFor(b); g == nil {
+		if b == (approval.Binding{}) {
+			return "decision.binding is missing: it is the Binding of the open request"
+		}
 		what := "stage " + b.Stage
 		if b.Group != "" {
 			what = "group " + b.Group + " of " + what

@@ -61,8 +61,8 @@ type member struct {
 	// a report said that there is nothing to do.
 	window, fresh, gone, pointless bool
 	// tries is the number of consecutive times that the cluster was Pending because it could not be
-	// reached; message is the reason. spent is the time in flight before it was Pending. silent reports
-	// whether it becomes Pending again without an event.
+	// reached; message is the reason. spent is the time in flight before it was Pending. silent
+	// reports whether it becomes Pending again without an event.
 	tries   int
 	message string
 	// unreached is the time of the first of the tries, or of the resumption of the run since.

@@ -93,7 +93,7 @@ type comparison struct {
 // comparison plans a comparison of the clusters of a placement.
 func (r *Reporter) comparison(ctx context.Context, name string, o Query) (x *comparison, err error) {
 	if r.applier == nil {
-		return nil, fmt.Errorf("placement %s: drift cannot be told with an Updater of the host's: it is about objects that the engine applies", name)
+		return nil, fmt.Errorf("placement %s: there is no drift with Config.Updater: drift is about objects that the engine applies", name)
 	}
 	if err := errors.Join(problems.About("drift of placement "+name, o.problems())); err != nil {
 		return nil, err

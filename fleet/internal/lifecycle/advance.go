@@ -156,7 +156,7 @@ var (
 	// ErrStale: the request was decided on another state. Begin again.
 	ErrStale = errors.New("another writer changed the placement")
 	// ErrOutdated: the run was decided on another [State.Version]. Decide again.
-	ErrOutdated = errors.New("a run of the placement was created, ended or deleted since that was decided")
+	ErrOutdated = errors.New("a run of the placement was created, ended or deleted since that was decided: read the placement again")
 	// ErrNotFound: the placement does not know the run or the snapshot, or has forgotten it.
 	ErrNotFound = errors.New("not found")
 	// ErrFenced: another engine has taken the run or ended it.
