@@ -265,7 +265,7 @@ func TestADecisionWithoutABindingIsRefused(t *testing.T) {
 	w := azureEnv(t)
 	w.play(azureStates[stages.Running]...)
 	cmd := stages.Command{Verb: stages.Decide, Name: "one", Decision: &approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}}
-	refused, is := errors.AsType[*stages.RefusedError](Allowed(w.p, &w.r, cmd))
+	refused, is := errors.AsType[*stages.RefusedError](Allowed(w.cur.plan, &w.cur.r, cmd))
 	if !is || !strings.Contains(refused.Reason, "decision.binding is missing") {
 		t.Errorf("the refusal is %v", refused)
 	}
