@@ -170,7 +170,7 @@ type Command struct {
 	Name  string    `json:"name,omitempty"`
 	// Decision is the decision of a Decide. RunHandle.Command of package fleet sets its By and At,
 	// and a missing Binding. A driver of its own sets all three: step.Step finds the request by the
-	// Binding, counts Decision.By, and reads neither By nor Name of the command.
+	// Binding, and refuses a decision by another identity than By.
 	Decision *approval.Decision `json:"decision,omitempty"`
 	// Only selects the clusters of a Retry.
 	Only Only `json:"only,omitempty"`

@@ -2,6 +2,7 @@ package step
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -207,6 +208,8 @@ func (c commands) undecidable(cmd *stages.Command) string {
 		return "the command has no decision"
 	case cmd.Decision.IsMomentary():
 		return "an approval that holds at a point in time only is no command, which may be read late: it is an answer of the step"
+	case cmd.By.Name != "" && cmd.By.Name != cmd.Decision.By.Name:
+		return fmt.Sprintf("the command is by %.64q, and its decision by %.64q: they must be the same", cmd.By.Name, cmd.Decision.By.Name)
 	case c.r.isEnding() || c.r.State == stages.Failed:
 		return "the run is ending"
 	}

@@ -260,13 +260,19 @@ func TestOnlyClusterUpdateRefusesCommandsWithoutEffect(t *testing.T) {
 	}
 }
 
-// A decision of a driver that has no binding is refused with the field that is missing.
-func TestADecisionWithoutABindingIsRefused(t *testing.T) {
+// A decision without a binding, or by another identity than its command, is refused.
+func TestDecisionsThatContradictTheirCommand(t *testing.T) {
 	w := azureEnv(t)
 	w.play(azureStates[stages.Running]...)
 	cmd := stages.Command{Verb: stages.Decide, Name: "one", Decision: &approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}}
 	refused, is := errors.AsType[*stages.RefusedError](Allowed(w.cur.plan, &w.cur.r, cmd))
 	if !is || !strings.Contains(refused.Reason, "decision.binding is missing") {
+		t.Errorf("the refusal is %v", refused)
+	}
+	// A host that authenticates By must not let the caller name another approver in the decision.
+	cmd.By.Name = "eve"
+	refused, is = errors.AsType[*stages.RefusedError](Allowed(w.cur.plan, &w.cur.r, cmd))
+	if !is || !strings.Contains(refused.Reason, `the command is by "eve", and its decision by "ann"`) {
 		t.Errorf("the refusal is %v", refused)
 	}
 }
