@@ -42,8 +42,9 @@ import (
 // and At of the Decision are overwritten. The error matches backend.ErrNotFound if no such request
 // is open, and is an *approval.RefusedError if the policy does not let c.By answer. If c.ID is the
 // ID of an answer that was executed before, and the request does not count that answer now, the
-// error matches backend.ErrConflict. The request of a stopped run may be answered: nothing starts
-// before the run does.
+// error matches backend.ErrConflict. Once the request is decided, a repeated answer matches
+// backend.ErrNotFound, whatever its ID: the events say who decided. The request of a stopped run may
+// be answered: nothing starts before the run does.
 //
 // The engine does not authorize: any caller that the host admits may send a command, and c.By is
 // recorded as its author.
@@ -283,7 +284,7 @@ func decision(c *stages.Command, r *approval.Request, now time.Time) (approval.D
 
 func openRequests(run string, open []approval.Request) string {
 	if len(open) == 0 {
-		return "run " + run + " has no open request; one is made when the run reaches its gate"
+		return "run " + run + " has no open request: it was decided, or the run has not reached its gate"
 	}
 	var names []string
 	for _, r := range open {
