@@ -98,7 +98,7 @@ func (m *attackModel) hear(c *stages.Command) {
 	counts := !m.final()
 	switch c.Verb {
 	case stages.Decide:
-		if counts = c.Decision != nil && m.allows(c.Decision, m.now); counts {
+		if counts = c.Decision != nil && c.By.Name == c.Decision.By.Name && m.allows(c.Decision, m.now); counts {
 			m.count(c.Decision)
 		}
 	case stages.Stop:
