@@ -248,6 +248,7 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 		t.Errorf("it is cordoned:\n%s", out)
 	}
 	w.shows(cli.ExitFailed, "slipway cordon none", `"none" not found`)
+	w.shows(cli.ExitFailed, "slipway drain none", "the hub has no member none; kubectl get memberclusters lists all") // and does not ask
 	w.shows(cli.ExitDone, "slipway drain member1 --yes", "placement/web: evicted: Eviction is allowed", "cluster/member1: drained")
 	w.eventually("slipway drain member1 -o name --yes", "cluster/member1")
 

@@ -354,6 +354,9 @@ func newDrains(o *options) []*cobra.Command {
 		})
 	}
 	drain := verb("drain", "Cordon a member of a hub, and evict its ClusterResourcePlacements; exit code 1 if a ResourcePlacement keeps objects there", "drained", func(h *hubapi.Hub, ctx context.Context, cluster string) error {
+		if err := hubapi.CheckMember(ctx, h, cluster); err != nil {
+			return err
+		}
 		if !sure.Given() {
 			fmt.Fprintf(o.ErrOut, "cluster/%s will be drained: the hub removes the objects of its placements from it\n", cluster)
 		}

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/util/retry"
 
 	clusterv1beta1 "github.com/slipway-dev/slipway/api/cluster/v1beta1"
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/status"
 )
@@ -59,6 +61,15 @@ func (h *Hub) taint(ctx context.Context, cluster string, want ...any) error {
 		_, err = members.Update(ctx, u, metav1.UpdateOptions{FieldManager: manager})
 		return err
 	})
+}
+
+// CheckMember returns an error that matches backend.ErrNotFound if a hub has no member of this name.
+func CheckMember(ctx context.Context, h *Hub, cluster string) error {
+	_, err := h.client.Resource(api.MemberGVR()).Get(ctx, cluster, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("the hub has no member %s; kubectl get memberclusters lists all: %w", cluster, backend.ErrNotFound)
+	}
+	return err
 }
 
 // Drain cordons a cluster, and evicts each placement without a namespace from it, as kubectl

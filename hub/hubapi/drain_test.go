@@ -1,6 +1,7 @@
 package hubapi
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic/fake"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
@@ -37,6 +39,12 @@ func TestADrainNamesTheResourcePlacementsThatStay(t *testing.T) {
 	const why = " stays on member1: there is no eviction of it; change its policy so that it does not pick member1, or delete it"
 	if want := "resourceplacement bank/ledger" + why + "\nresourceplacement shop/web" + why; err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
+	}
+	if err := CheckMember(t.Context(), h, "member1"); err != nil {
+		t.Error(err)
+	}
+	if err := CheckMember(t.Context(), h, "member3"); !errors.Is(err, backend.ErrNotFound) || !strings.HasPrefix(err.Error(), "the hub has no member member3; kubectl get memberclusters lists all") {
+		t.Errorf("a member that is not there: %v", err)
 	}
 	if err := h.Drain(t.Context(), "member3", nil); err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("a member that is not there: %v", err)

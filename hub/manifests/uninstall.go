@@ -131,7 +131,7 @@ func keepsHub(kind string) bool {
 // a member, and an engine would write to it without them.
 //
 // Uninstall returns a [LedError] if a hub renews its lease, unless WhileLed is set. If a hub was
-// killed, Uninstall waits for the end of its lease. Objects that wait for the cleanup by a hub are
+// killed, Uninstall waits for the end of its lease. It checks both again after Found. Objects that wait for the cleanup by a hub are
 // deleted without it.
 // Uninstall returns once the definitions are gone; the namespace may take longer. It may be called
 // again, for example after an error. The caller needs the rights of cluster-admin.
@@ -151,14 +151,18 @@ func Uninstall(ctx context.Context, cfg *rest.Config, o UninstallOptions) error 
 
 func (in *installer) uninstall(ctx context.Context, o UninstallOptions) error {
 	all, contents, err := in.find(ctx, o)
+	var held map[string]heldLease
 	if err == nil && !o.DryRun && !o.WhileLed {
-		err = in.checkUnled(ctx, o.Note) // may take as long as a lease
+		held, err = in.checkUnled(ctx, o.Note) // may take as long as a lease
 	}
 	if err != nil {
 		return err
 	}
 	if o.Found != nil && len(all) > 0 {
 		if err := o.Found(ctx, contents); err != nil {
+			return err
+		}
+		if err := in.checkAgain(ctx, all, held, o); err != nil {
 			return err
 		}
 	}
@@ -213,26 +217,69 @@ func (in *installer) find(ctx context.Context, o UninstallOptions) (all []unstru
 	return all, c, nil
 }
 
-// checkUnled returns a [LedError] if a hub leads. The namespace of its lease need not be one that an
-// installation has created.
-func (in *installer) checkUnled(ctx context.Context, note func(string)) error {
-	leases, err := in.client.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).List(ctx, metav1.ListOptions{LabelSelector: compat.Label})
-	if err != nil {
-		return fmt.Errorf("leases of hubs: %w", err)
-	}
-	for i := range leases.Items {
-		if leases.Items[i].GetName() != hubLease {
-			continue
+// checkAgain repeats the checks after the caller was asked, which may take as long as a person
+// likes. It waits for no lease: a hub leads if a lease has changed since held was read.
+func (in *installer) checkAgain(ctx context.Context, all []unstructured.Unstructured, held map[string]heldLease, o UninstallOptions) error {
+	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
+	defer cancel()
+	if !o.DryRun && !o.Force {
+		if err := in.checkUnused(ctx, all); err != nil {
+			return err
 		}
-		hub, err := in.leader(ctx, leases.Items[i].GetNamespace(), note)
-		switch {
-		case err != nil:
-			return fmt.Errorf("lease of the hub: %w", err)
-		case hub != "":
-			return &LedError{Hub: hub}
+	}
+	if o.DryRun || o.WhileLed {
+		return nil
+	}
+	now, err := in.heldLeases(ctx)
+	if err != nil {
+		return err
+	}
+	for namespace, lease := range now {
+		if lease != held[namespace] {
+			return &LedError{Hub: lease.holder}
 		}
 	}
 	return nil
+}
+
+// checkUnled returns a [LedError] if a hub leads, and otherwise the leases that are still held. The
+// namespace of a lease need not be one that an installation has created.
+func (in *installer) checkUnled(ctx context.Context, note func(string)) (map[string]heldLease, error) {
+	held, err := in.heldLeases(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for namespace := range held {
+		hub, err := in.leader(ctx, namespace, note)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("lease of the hub: %w", err)
+		case hub != "":
+			return nil, &LedError{Hub: hub}
+		}
+	}
+	return held, nil
+}
+
+// heldLease is a lease of a hub that has a holder.
+type heldLease struct{ holder, renewed string }
+
+// heldLeases returns the leases of hubs that have a holder, by their namespace.
+func (in *installer) heldLeases(ctx context.Context) (map[string]heldLease, error) {
+	leases, err := in.client.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).List(ctx, metav1.ListOptions{LabelSelector: compat.Label})
+	if err != nil {
+		return nil, fmt.Errorf("leases of hubs: %w", err)
+	}
+	held := map[string]heldLease{}
+	for i := range leases.Items {
+		u := &leases.Items[i]
+		holder, _, _ := unstructured.NestedString(u.Object, "spec", "holderIdentity")
+		renewed, _, _ := unstructured.NestedString(u.Object, "spec", "renewTime")
+		if u.GetName() == hubLease && holder != "" {
+			held[u.GetNamespace()] = heldLease{holder, renewed}
+		}
+	}
+	return held, nil
 }
 
 // count returns the number of objects of a definition.

@@ -42,12 +42,17 @@ func TestUninstallDeletesTheObjectsOfInstall(t *testing.T) {
 		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacement", "metadata": map[string]any{"name": "web", "finalizers": []any{"example.com/hub"}},
 		"spec": map[string]any{"resourceSelectors": []any{map[string]any{"group": "", "version": "v1", "kind": "Namespace", "name": "web"}}},
 	}}
-	if _, err := placements.Create(t.Context(), web, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	uninstall := func(o manifests.UninstallOptions) (changes []manifests.Change, err error) {
 		o.Done = func(c manifests.Change) { changes = append(changes, c) }
 		return changes, manifests.Uninstall(t.Context(), s.Config(), o)
+	}
+	var refused *manifests.InUseError
+	create := manifests.UninstallOptions{Found: func(ctx context.Context, _ manifests.Contents) error { // while a person is asked
+		_, err := placements.Create(ctx, web, metav1.CreateOptions{})
+		return err
+	}}
+	if changes, err := uninstall(create); !errors.As(err, &refused) || len(changes) > 0 {
+		t.Fatalf("a placement comes during the question: %v, %v", changes, err)
 	}
 	ledger := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "shop"}, Data: map[string]string{"ledger": "{}"}}
 	ledgers := kubernetes.NewForConfigOrDie(s.Config()).CoreV1().ConfigMaps("slipway-system")
@@ -55,7 +60,6 @@ func TestUninstallDeletesTheObjectsOfInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	const use = "the hub is in use by ClusterResourcePlacement web, Ledger slipway-system/shop: delete the placements while a hub runs"
-	var refused *manifests.InUseError
 	if changes, err := uninstall(manifests.UninstallOptions{}); !errors.As(err, &refused) || !strings.Contains(err.Error(), use) || len(changes) > 0 {
 		t.Errorf("%v, %v", changes, err)
 	}
@@ -96,6 +100,19 @@ func TestUninstallDeletesTheObjectsOfInstall(t *testing.T) {
 	}}
 	if changes, err := uninstall(refuse); !errors.Is(err, no) || len(changes) > 0 || len(notes) != 1 || !strings.Contains(notes[0], "hub dead has the lease") {
 		t.Errorf("%v, %v, %q", changes, err, notes)
+	}
+	renew := manifests.UninstallOptions{Force: true, Found: func(ctx context.Context, _ manifests.Contents) error { // a hub begins while a person is asked
+		renewed, err := leases.Get(ctx, lease.Name, metav1.GetOptions{})
+		if err == nil {
+			now := metav1.NowMicro()
+			renewed.Spec.RenewTime = &now
+			_, err = leases.Update(ctx, renewed, metav1.UpdateOptions{})
+		}
+		return err
+	}}
+	led := (*manifests.LedError)(nil)
+	if changes, err := uninstall(renew); !errors.As(err, &led) || led.Hub != dead || len(changes) > 0 {
+		t.Errorf("a hub begins during the question: %v, %v", changes, err)
 	}
 	changes, err := uninstall(manifests.UninstallOptions{Force: true})
 	if err != nil {

@@ -267,7 +267,9 @@ It refuses in two cases:
   that it removes their objects from the members. With --force these objects
   stay on the members.
 - A hub leads the cluster. Stop it first, or set --while-led. If a hub was
-  killed, the command waits until its lease has ended.`,
+  killed, the command waits until its lease has ended.
+
+It checks both again after the question.`,
 		Example: "  " + o.Name + " hub uninstall --kubeconfig hub.kubeconfig --preview",
 		Args:    cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

@@ -71,7 +71,7 @@ func (h *options) usable(kubeconfigs member.ConfigFunc, do func(ctx context.Cont
 			if logged[name] != err.Error() {
 				logged[name] = err.Error()
 				h.log.Warn("a member is not registered, because its kubeconfig cannot be used; the file is read again if it changes",
-					"file", filepath.Join(h.members, name+".kubeconfig"), "error", err)
+					"file", filepath.Join(h.members, name+".kubeconfig"), "error", strings.TrimSuffix(err.Error(), ": "+backend.ErrPermanent.Error()))
 			}
 			return errUnusable
 		}

@@ -38,6 +38,9 @@ func TestHubNamesItsObstacles(t *testing.T) {
 	if _, err := w.run("hub", ".", "get", "membercluster", "member1"); err == nil || strings.Contains(first.String(), "very-secret") {
 		t.Errorf("the member is registered, or the file is shown: %v\n%s", err, first.String())
 	}
+	if strings.Contains(first.String(), "permanent error") {
+		t.Errorf("it says permanent error:\n%s", first.String())
+	}
 	write(t, file, w.servers["hub"].Kubeconfig())
 	says(first, "registered member member1")
 	if n := strings.Count(first.String(), "cannot be used"); n != 1 {
