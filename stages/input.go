@@ -158,7 +158,7 @@ const (
 // Command is a request of an operator to a run.
 type Command struct {
 	// ID makes the command idempotent: of the commands with one ID, step.Step carries out the
-	// first. An empty ID is never the same as another one.
+	// first. Commands without an ID are all different.
 	ID      string            `json:"id"`
 	Verb    Verb              `json:"verb"`
 	By      approval.Identity `json:"by,omitzero"`

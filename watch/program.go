@@ -60,8 +60,8 @@ type Options struct {
 	// its own line, even if it began before. Nil gives no hints.
 	Hint func(stages.Awaited) string
 	// Shown returns the displayed form of names that the plan has: of the placement, and of the run
-	// that is rolled back. Nil shows them unchanged. A hub stores placements and runs under other
-	// names than those of their objects; Hub.Shown of package hubapi returns the latter.
+	// that is rolled back. Nil shows them unchanged. On a hub the
+	// names in a plan differ from those of objects, which Hub.Shown of package hubapi returns.
 	Shown func(name string) string
 	// After is the number of the first event that is printed, which is [fleet.History].Next of an
 	// earlier reading; 0 is the first event that is kept.

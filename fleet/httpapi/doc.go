@@ -124,12 +124,12 @@
 //
 // With [Options].Authorize a host decides what an identity may do, also what it may read. It gets a
 // [Verb] and the name of a placement. Routes with runs ask about the placement of the run. A run
-// that does not exist or cannot be read is refused like one whose placement is forbidden, unless
-// the caller may do the same without a placement. Names of runs are unique in a store, so whoever
-// may create runs can find out that a name is taken. Neither a run nor a preview takes a right to
-// the strategy that it names, and a preview shows it. Explanations name the runs that use a cap
-// only to callers who may get caps. The reason of a cluster may name another placement that has an
-// object. Package access has a policy file that decides.
+// that is unknown or damaged is refused like a run of a forbidden placement, unless the caller may
+// do the same without a placement. Names of runs are unique in a store, so a caller with the right
+// to create runs can find out that a name is taken. A run and a preview may name a strategy without
+// a right to it, and a preview shows the strategy. To read in explanations the names of runs that
+// use a cap, a caller needs the right to get caps. The reason of a cluster may name another
+// placement with an object of the same name. Package access has a policy file that decides.
 //
 //	get       every GET but rollback/preview. The lists of placements, runs, approvals and leases
 //	          leave out what the caller may not get.

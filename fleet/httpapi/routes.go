@@ -353,8 +353,8 @@ func collect[T any](all iter.Seq2[T, error]) (out []T, err error) {
 	return out, nil
 }
 
-// explain explains the state of a cluster. The runs of other placements that share a cap are named
-// only to callers who may read caps.
+// explain explains the state of a cluster. It names the runs of other placements that share a cap
+// if the caller may read caps.
 func explain(c *call) (stages.Explanation, error) {
 	x, err := c.engine.Run(c.run()).Explain(c.ctx(), c.PathValue("cluster"))
 	if err != nil || c.o.Authorize == nil || c.o.Authorize(c.ctx(), c.by, Get, "") == nil {

@@ -280,8 +280,8 @@ func (ob observer) overdue(f *runstate.InFlight, deadline time.Duration) {
 	ob.failCluster(f, reason)
 }
 
-// expireWaiting ends the wait for clusters that could not be reached in time. A cluster to be
-// cleaned is skipped, and every other one fails.
+// expireWaiting ends the wait for clusters that could not be reached in time. It
+// skips them in the stage that cleans clusters, and fails them in other stages.
 func (ob observer) expireWaiting() {
 	st, run, ok := ob.stage()
 	if !ok {
@@ -319,8 +319,8 @@ func notReached(limit time.Duration, message string) string {
 	return "not reached within " + limit.String() + ": " + message
 }
 
-// reachedBy returns the time by which a cluster in Waiting must be reached, and the duration from
-// its first attempt until then; 0 if the time is not limited.
+// reachedBy returns the deadline for reaching a cluster in Waiting, 0 for none, and the duration
+// from its first attempt to this deadline.
 func reachedBy(d *draft, st *stages.PlannedStage, y *runstate.Retrying) (stages.Instant, time.Duration) {
 	limit := d.p.Strategy.UnreachableDeadline.Duration
 	switch {
