@@ -129,7 +129,7 @@
 // to create runs can find out that a name is taken. A run and a preview may name a strategy without
 // a right to it, and a preview shows the strategy. To read in explanations the names of runs that
 // use a cap, a caller needs the right to get caps. The reason of a cluster may name another
-// placement with an object of the same name. Package access has a policy file that decides.
+// placement, the owner of an object. Package access has a policy file that decides.
 //
 //	get       every GET but rollback/preview. The lists of placements, runs, approvals and leases
 //	          leave out what the caller may not get.
