@@ -127,7 +127,11 @@ func (h RunHandle) accept(ctx context.Context, c *stages.Command) (uid string, e
 		if in.Commands = nil; len(recorded) > 0 && step.AllowedNext(s.Plan, &s.Run, in, *c) == nil {
 			after = " (after the recorded commands " + recordedText(recorded) + ")"
 		}
-		return "", fmt.Errorf("run %s: %w%s", h.name, err, after)
+		is := ":"
+		if c.Verb == stages.RequestRollback {
+			is = "" // run NAME cannot be rolled back
+		}
+		return "", fmt.Errorf("run %s%s %w%s", h.name, is, err, after)
 	}
 	return s.Run.UID, nil
 }

@@ -128,6 +128,16 @@ func (h RunHandle) PreviewRollback(ctx context.Context) (*stages.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	switch {
+	case s.Run.Form(runstate.Key{}).RollbackRequest != nil: // Rollback changes nothing
+	case s.Run.Final(s.Plan):
+		err = h.e.admitter.CheckRollback(ctx, &s)
+	default:
+		_, err = h.accept(ctx, &stages.Command{Verb: stages.RequestRollback})
+	}
+	if err != nil {
+		return nil, err
+	}
 	var d *planning.Draft
 	err = h.e.state.WithPlacement(ctx, s.Run.Placement, func(rec *record.Placement) error {
 		base := rec.Base
@@ -138,7 +148,7 @@ func (h RunHandle) PreviewRollback(ctx context.Context) (*stages.Plan, error) {
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return nil, planning.NotRolledBack(h.name, err)
 	}
 	return d.Plan, nil
 }

@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ var rollbackScenarios = map[string]struct {
 		answers: map[string]string{
 			"r1":          "run r1 cannot be rolled back: run r2 has changed clusters since, and only",
 			"r2":          "",
-			"r2-rollback": "run r2-rollback: command TakeBack is refused, the run is Running: its strategy has no rollback: roll out the snapshot",
+			"r2-rollback": "run r2-rollback cannot be rolled back: its strategy has no rollback: roll out the snapshot",
 		},
 	},
 	"another run has the placement": {
@@ -67,7 +68,7 @@ var rollbackScenarios = map[string]struct {
 			"r1": "run r1 cannot be rolled back: run r2 has changed clusters since, and only",
 			"r2": "run r2 cannot be rolled back: run r3 has placement example-placement: roll that run back, or wait until it has ended",
 			"r3": "",
-			"r4": "run r4: command TakeBack is refused, the run is Pending: the run has not changed anything yet: delete it",
+			"r4": "run r4 cannot be rolled back: the run has not changed anything yet: delete it",
 		},
 	},
 	"the last run has no rollback": {
@@ -143,11 +144,16 @@ func TestTheAdviceOfARefusedRollbackEnds(t *testing.T) {
 	}
 }
 
-// refusalOf asks for the rollback of a run, and returns the refusal, or "".
-func refusalOf(t *testing.T, e *fleet.Engine, run string) string {
+// refusalOf asks for the rollback of a run, and returns the refusal, or "". The preview must be
+// refused in the same words.
+func refusalOf(t *testing.T, e *fleet.Engine, run string) (text string) {
 	t.Helper()
+	_, preview := e.Run(run).PreviewRollback(t.Context())
 	if _, err := e.Run(run).Rollback(t.Context(), fleet.RollbackOptions{}); err != nil {
-		return err.Error()
+		text = err.Error()
 	}
-	return ""
+	if said := fmt.Sprint(preview); text != "" && said != text || text == "" && preview != nil {
+		t.Errorf("the preview of the rollback of run %s says %q, the rollback %q", run, said, text)
+	}
+	return text
 }

@@ -18,8 +18,11 @@ type RefusedError struct {
 }
 
 // Error names the command, the state and the reason. If the reason names the state already, Error
-// does not repeat it.
+// does not repeat it. The error of a [RequestRollback] follows the name of the run in a sentence.
 func (e *RefusedError) Error() string {
+	if e.Verb == RequestRollback {
+		return "cannot be rolled back: " + e.Reason
+	}
 	if strings.Contains(e.Reason, string(e.State)) {
 		return fmt.Sprintf("command %s is refused: %s", e.Verb, e.Reason)
 	}

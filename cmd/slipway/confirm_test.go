@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -120,6 +122,21 @@ func TestACommandIsCheckedBeforeItIsRecorded(t *testing.T) {
 		t.Error(got)
 	}
 	v.shows(cli.ExitDone, "describe run shop-2", "Aborted")
+}
+
+// A refused rollback has one text, whether it is previewed, asked for or confirmed.
+func TestARefusedRollback(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "approve shop-2 --as ann --yes")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
+	file := filepath.Join(t.TempDir(), "strategy.yaml")
+	v.must(os.WriteFile(file, []byte("rollback: {}\nstages:\n- {name: all, labelSelector: {}}\n"), 0o600))
+	v.shows(cli.ExitDone, "create run shop-3 --placement shop --strategy "+file)
+	for run, why := range map[string]string{"shop-1": "run shop-2 has changed clusters since", "shop-3": "the run has not changed anything yet: delete it"} {
+		for _, flag := range []string{"", " --preview", " --yes"} {
+			v.shows(cli.ExitFailed, "rollback "+run+flag, "error: run "+run+" cannot be rolled back: ", why)
+		}
+	}
 }
 
 // One mistake has one text: a run that does not exist, with the similar names.

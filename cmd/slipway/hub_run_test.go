@@ -47,8 +47,8 @@ func TestARunThatTheHubRefused(t *testing.T) {
 	w.shows(cli.ExitDone, "apply -f "+w.file("corrected.yaml", strings.NewReplacer("name: web}", "name: webb}", "name: careful}", "name: carefree}").Replace(string(text))))
 	w.eventually("get clusterresourceplacement webb", "True")
 	for _, run := range []string{"typo", "index"} {
-		for _, verb := range []string{"stop", "start", "rollback", "rollback --yes"} {
-			w.shows(cli.ExitFailed, "slipway "+verb+" "+run, "run "+run, "is Failed", "the hub refused it")
+		for verb, says := range map[string]string{"stop": "is Failed", "start": "is Failed", "rollback": "is Failed", "rollback --yes": "cannot be rolled back"} {
+			w.shows(cli.ExitFailed, "slipway "+verb+" "+run, "run "+run, says, "the hub refused it")
 		}
 		for _, state := range []string{"Stop", "Run"} {
 			w.shows(cli.ExitDone, `patch csur `+run+` --type merge -p {"spec":{"state":"`+state+`"}}`)

@@ -127,10 +127,15 @@ func (h *Hub) setState(ctx context.Context, run string, verb stages.Verb, state 
 		return nil, err
 	}
 	return h.change(ctx, api.RunKind, run, "editor", func(u *unstructured.Unstructured) error {
-		if err := withoutEffect(u, verb, setting); err != nil {
+		if err := withoutEffect(u, verb, setting); err != nil && verb == stages.RequestRollback {
+			return fmt.Errorf("run %s %w", run, err)
+		} else if err != nil {
 			return fmt.Errorf("run %s: %w", run, err)
 		}
 		now, set, _ := unstructured.NestedString(u.Object, "spec", "state")
+		if now == string(state) && verb == stages.RequestRollback {
+			return rolledBack(u, run, h.shown)
+		}
 		if now == string(state) || !set && state == v1beta1.StateRun {
 			return fmt.Errorf("run %s: spec.state is %s already, and the hub acts when it changes: %w", run, state, backend.ErrConflict)
 		}
@@ -174,12 +179,33 @@ func (h *Hub) rollback(ctx context.Context, run string, o fleet.RollbackOptions)
 	err = h.await(ctx, api.RunKind, run, func(u *unstructured.Unstructured) (bool, error) {
 		by, refusal, answered := status.RollbackOutcome(u, generation)
 		if refusal != "" {
-			return true, refused("run %s: the hub refuses the rollback: %s", run, refusal)
+			return true, notRolledBack(run, refusal)
 		}
 		name = h.shown(u.GetNamespace(), by)
 		return answered, nil
 	})
 	return name, err
+}
+
+// rolledBack returns the error of a second request to roll back a run. shown returns the name of an
+// object.
+func rolledBack(u *unstructured.Unstructured, run string, shown func(namespace, name string) string) error {
+	switch by, refusal, answered := status.RollbackOutcome(u, u.GetGeneration()); {
+	case refusal != "":
+		return notRolledBack(run, refusal)
+	case answered && by != "":
+		return refused("run %s cannot be rolled back: run %s rolls it back already, or has done so", run, shown(u.GetNamespace(), by))
+	default:
+		return refused("run %s cannot be rolled back: its rollback is requested already, and the hub has not answered yet", run)
+	}
+}
+
+// notRolledBack returns the error of a rollback that the hub refuses.
+func notRolledBack(run, refusal string) error {
+	if _, why, is := strings.Cut(refusal, "cannot be rolled back: "); is {
+		refusal = why
+	}
+	return refused("run %s cannot be rolled back: %s", run, strings.TrimPrefix(refusal, status.NotRolledBack))
 }
 
 // createRun creates the object of a run. The spec must name a strategy of the hub. If the hub

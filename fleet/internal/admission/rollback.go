@@ -17,19 +17,35 @@ import (
 // RequestRollback records the request to roll back a run that has ended, and returns the name of
 // the run that does so. It refuses the request if the rollback cannot be planned.
 func (ad *Admitter) RequestRollback(ctx context.Context, s *state.RunStatus, u stages.RollbackRequest) (name string, err error) {
+	_, out, err := ad.state.Advance(ctx, s.Run.Placement, ad.rollback(s, u))
+	return out.State.RolledBackBy(s.Run.UID), err
+}
+
+// CheckRollback returns the error with which RequestRollback would refuse the rollback of a run now.
+// Nothing is written.
+func (ad *Admitter) CheckRollback(ctx context.Context, s *state.RunStatus) error {
+	name, err := ad.state.RollbackNames.Free(ctx, s.Run.Name, s.Title)
+	if err != nil {
+		return err
+	}
+	return ad.state.WithPlacement(ctx, s.Run.Placement, func(rec *record.Placement) error {
+		_, err := ad.state.Outcome(ctx, rec, ad.rollback(s, stages.RollbackRequest{Cause: stages.OnCommand, Run: name}))
+		return err
+	})
+}
+
+// rollback is the request to roll back a run that has ended.
+func (ad *Admitter) rollback(s *state.RunStatus, u stages.RollbackRequest) *state.Transition {
 	run := &s.Run
-	_, out, err := ad.state.Advance(ctx, run.Placement, &state.Transition{
+	return &state.Transition{
 		Input: state.Always(lifecycle.RollbackRequested{
 			Entry: lifecycle.Entry{UID: run.UID, Run: run.Name, Index: s.Plan.Index}, Result: lifecycle.ResultOf(s.Plan, run), RollbackRequest: u,
 		}),
 		Plan: func(ctx context.Context, rec *record.Placement) error {
-			if _, err := ad.planner.DraftRollback(ctx, rec, rec.Base, s); err != nil {
-				return fmt.Errorf("run %s cannot be rolled back: %w", run.Name, err)
-			}
-			return nil
+			_, err := ad.planner.DraftRollback(ctx, rec, rec.Base, s)
+			return planning.NotRolledBack(run.Name, err)
 		},
-	})
-	return out.State.RolledBackBy(run.UID), err
+	}
 }
 
 // continueRollback takes one step of the planning of a rollback. Any engine may call it at any

@@ -7,7 +7,6 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/errdef"
-	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -27,14 +26,14 @@ func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, bas
 	}
 	d := &Draft{Sweeps: rec.GCGeneration}
 	if d.Plan, err = step.RollBack(s.Plan, &s.Run, previous); err != nil {
-		return nil, guard.Permanent(err)
+		return nil, lasting(err)
 	}
 	switch barred, err := pl.barForbidden(ctx, rec, d.Plan, previous); {
 	case err != nil:
 		return nil, state.PermanentIfGone(err)
 	case barred:
 		if d.Plan, err = step.RollBack(s.Plan, &s.Run, previous); err != nil {
-			return nil, guard.Permanent(err)
+			return nil, lasting(err)
 		}
 	}
 	if len(d.Plan.Clusters) == 0 {
@@ -43,6 +42,17 @@ func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, bas
 	}
 	return d, pl.preflightRollback(ctx, d)
 }
+
+// NotRolledBack returns the error of a rollback that cannot be planned, in the words of a refusal.
+func NotRolledBack(run string, err error) error {
+	if text := "run " + run + " cannot be rolled back: "; err != nil && !strings.HasPrefix(err.Error(), text) {
+		return fmt.Errorf("%s%w", text, err)
+	}
+	return err
+}
+
+// lasting marks an error that another attempt will not change.
+func lasting(err error) error { return fmt.Errorf("%w: %w", err, backend.ErrPermanent) }
 
 // unknownBefore returns the reason why the bindings from before a run are unknown, with the remedy.
 // base is the bindings from before another run, or nil.

@@ -324,7 +324,7 @@ func (p *runBuilder) rollbackConditions() []metav1.Condition {
 	b := &p.Rollback
 	switch asked := p.State == v1beta1.StateRollback; {
 	case b.Refusal != "":
-		return p.rollback("False", api.ReasonRollbackRefused, "The update run is not rolled back: "+b.Refusal)
+		return p.rollback("False", api.ReasonRollbackRefused, NotRolledBack+b.Refusal)
 	case asked && b.refusedBefore(p.Generation) && !b.isUnderway(p.Run):
 		return p.rollback("False", api.ReasonRollbackRefused, b.Told.Message)
 	case b.isUnderway(p.Run):
@@ -332,7 +332,7 @@ func (p *runBuilder) rollbackConditions() []metav1.Condition {
 	case p.Rollback.run() != "":
 		return p.rollback("True", api.ReasonRollbackStarted, "The update run is rolled back by updateRun "+p.Rollback.run()+b.Hidden)
 	case b.Engine.Refused != "":
-		return p.rollback("False", api.ReasonRollbackRefused, "The update run is not rolled back: "+b.Engine.Refused)
+		return p.rollback("False", api.ReasonRollbackRefused, NotRolledBack+b.Engine.Refused)
 	case asked:
 		return p.rollback("Unknown", api.ReasonRollbackRequested, "The update run is about to be rolled back")
 	default:
@@ -412,3 +412,6 @@ func eachBegun(of *step.Run, do func(pos int, since stages.Instant)) {
 		}
 	}
 }
+
+// NotRolledBack begins the message of the condition RollbackStarted if a rollback is refused.
+const NotRolledBack = "The update run is not rolled back: "

@@ -25,7 +25,7 @@ func Plan(p *stages.Plan, name, uid string, changed []Changed, previous map[stri
 		return nil, fmt.Errorf("run %s rolls back run %s, and cannot be rolled back itself: roll out the snapshot that the clusters should have, by a run with its index", name, p.Rollback.Run)
 	}
 	if p.Strategy.Rollback == nil {
-		return nil, fmt.Errorf("run %s: %s", name, values.NoRollback)
+		return nil, fmt.Errorf("run %s cannot be rolled back: %s", name, values.NoRollback)
 	}
 	return Reverse(p, reversalOf(p, name, uid, changed, previous))
 }
