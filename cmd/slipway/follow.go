@@ -131,6 +131,9 @@ func newWait(o *options) *cobra.Command {
 			}
 			end, err := o.awaitEnd(ctx, c, c.run())
 			if err != nil {
+				if ctx.Err() != nil {
+					o.sayUnended(ctx, c, c.run())
+				}
 				return err
 			}
 			if err := o.Recorded("run/"+end.run.Name, "%s", strings.TrimSpace(string(end.run.State)+" "+end.run.Reason)); err != nil {
@@ -141,6 +144,22 @@ func newWait(o *options) *cobra.Command {
 			}
 			return end.outcome()
 		})
+}
+
+// sayUnended says on standard error what a run waits for that the command no longer waits for.
+func (o *options) sayUnended(ctx context.Context, c call, run string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), completing)
+	defer cancel()
+	s, err := c.summary(ctx, run)
+	waiting, unread := c.Run(run).Waiting(ctx)
+	if err != nil || unread != nil {
+		return
+	}
+	texts := []string{fmt.Sprintf("run/%s is %s, and continues without this command", run, s.State)}
+	for _, a := range waiting {
+		texts = append(texts, string(a.Kind)+" "+a.Name+": "+a.Message)
+	}
+	fmt.Fprintln(o.ErrOut, cli.Printable(strings.Join(texts, "; ")))
 }
 
 // awaitEnd waits for the end of a run and of its rollback. It says on standard error if one of them

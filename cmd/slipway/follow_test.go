@@ -91,6 +91,18 @@ func TestARunIsFollowedAcrossEngines(t *testing.T) {
 	}
 }
 
+// wait says what the run waits for if it ends before the run.
+func TestWaitEndsBeforeTheRun(t *testing.T) {
+	v := newEnv(t)
+	v.serve()
+	v.shows(cli.ExitTimeout, "wait shop-2 --timeout 1s", "run/shop-2 is Running, and continues without this command; Decision shop-2-after-canary: ", "error: --timeout has passed")
+	_, stop := v.start("wait", "shop-2", "--store", v.file)
+	time.Sleep(time.Second)
+	if code, errOut := stop(); code != cli.ExitInterrupted || !strings.Contains(errOut, "run/shop-2 is Running, and continues without this command") {
+		t.Errorf("exit code %d: %s", code, errOut)
+	}
+}
+
 // watch of a run in a file without an engine shows it and fails as wait does, unless it has ended.
 func TestWatchWithoutAnEngine(t *testing.T) {
 	v := newEnv(t)
