@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/client-go/util/workqueue"
 
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
@@ -16,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/health"
+	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -102,9 +102,9 @@ type Config struct {
 	// run. Only placements with ReportStatus have such a status. An unchanged status may be
 	// repeated. It may be called concurrently and must return at once.
 	Reported func(apply.StatusReport)
-	// Queues, if not nil, measures the depth and the delay of this engine's queues: package
-	// fleet/metrics has an implementation.
-	Queues workqueue.MetricsProvider
+	// Queues, if not nil, measures the depth and the delay of this engine's queues. It is a
+	// workqueue.MetricsProvider of client-go; package fleet/metrics has an implementation.
+	Queues reconcile.Metrics
 	// Log may be nil.
 	Log *slog.Logger
 }
