@@ -21,7 +21,7 @@ import (
 
 // shown are the blocks of commands that no test runs, each with its reason.
 var shown = map[string]string{
-	"README.md: go run ./cmd/slipway demo      # needs Go 1.26.7 only: a staged rollout, an approval and a rollback, over clusters in memory": tests,
+	"README.md: go run ./cmd/slipway demo      # needs Go 1.26.7 only: a staged rollout, an approval and the way back, over clusters in memory": tests,
 	"CONTRIBUTING.md: make          # lists the targets":                                                                                     tests,
 	"docs/command.md: $ slipway --store state.db watch web-1          # first terminal: the tree of the run, and when it will end":           people,
 	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig          # prints each change; may be repeated":                          clusters,
