@@ -114,8 +114,8 @@ type Proof struct {
 	// while something is being applied.
 	Revision string
 	// Current reports that every object exists unchanged since its apply; for an empty revision, it
-	// reports that no object is left. Without objects, it
-	// reports that the order of Update is still in force. Healthy reports that the objects are healthy as well.
+	// reports that no object is left. Without objects, it reports that the order of Update is still
+	// in force. Healthy reports that the objects are healthy as well.
 	Current, Healthy bool
 	// Failed reports that waiting will not make the cluster healthy.
 	Failed bool

@@ -23,13 +23,13 @@ import (
 )
 
 // Command sends a command to a run. It returns once the command is stored; the engine that drives
-// the run executes it. A command to a stopped run, or about a later stage, takes effect later: if no
-// other event shows it, a CommandAccepted event says when.
+// the run executes it. A command to a stopped run, or about a later stage, takes effect later: if
+// no other event shows it, a CommandAccepted event says when.
 //
 // A command that does not fit the run is a [*stages.RefusedError] and is not stored: see
-// [step.AllowedNext]. The earlier commands that no engine has executed yet count as executed. If the
-// run changes before the command is executed, the engine may still refuse it, with a CommandRefused
-// event. [RunHandle.CheckCommand] only checks.
+// [step.AllowedNext]. The earlier commands that no engine has executed yet count as executed. If
+// the run changes before the command is executed, the engine may still refuse it, with a
+// CommandRefused event. [RunHandle.CheckCommand] only checks.
 //
 // A command whose ID was used before changes nothing. If the earlier command is still stored and
 // differs, the error matches backend.ErrConflict. An empty ID is replaced by a new one; any other
@@ -43,8 +43,8 @@ import (
 // is open, and is an *approval.RefusedError if the policy does not let c.By answer. If c.ID is the
 // ID of an answer that was executed before, and the request does not count that answer now, the
 // error matches backend.ErrConflict. Once the request is decided, a repeated answer matches
-// backend.ErrNotFound, whatever its ID: the events say who decided. The request of a stopped run may
-// be answered: nothing starts before the run does.
+// backend.ErrNotFound, whatever its ID: the events say who decided. The request of a stopped run
+// may be answered: nothing starts before the run does.
 //
 // The engine does not authorize: any caller that the host admits may send a command, and c.By is
 // recorded as its author.

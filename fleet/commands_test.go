@@ -144,8 +144,8 @@ func TestACommandThatAWatchReportsIsReadAlone(t *testing.T) {
 }
 
 // A command to a run that has ended for good is not stored, and the error has the state. A run that
-// can be started again takes a Start. A command whose ID was used before changes nothing, also after
-// the end.
+// can be started again takes a Start. A command whose ID was used before changes nothing, also
+// after the end.
 func TestACommandToAnEndedRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newSmallEnv(t, 1)

@@ -49,15 +49,15 @@ type Options struct {
 	// Interval is the interval of reads of the source; 0 means 500 ms.
 	Interval time.Duration
 	// Forecast returns when the run will end if people approve at once, like Forecast.Ends of
-	// package fleet; the zero time if that is unknown. It is called every ten seconds, one call at a
-	// time; an error counts as unknown. Nil shows no end.
+	// package fleet; the zero time if that is unknown. It is called every ten seconds, one call at
+	// a time; an error counts as unknown. Nil shows no end.
 	Forecast func(ctx context.Context, run string) (time.Time, error)
 	// Decide answers the displayed request of the run, for the person at the terminal. Its error is
 	// displayed. Nil offers no answers.
 	Decide func(ctx context.Context, r approval.Request, v approval.Verdict) error
 	// Hint returns how a person can end a reason for waiting, for example by a command, "" if none
-	// can. It is displayed with the reason. If events are printed as lines, a reason with a hint has
-	// its own line, even if it began before. Nil gives no hints.
+	// can. It is displayed with the reason. If events are printed as lines, a reason with a hint
+	// has its own line, even if it began before. Nil gives no hints.
 	Hint func(stages.Awaited) string
 	// Shown returns the displayed form of names that the plan has: of the placement, and of the run
 	// that is rolled back. Nil shows them unchanged. On a hub the

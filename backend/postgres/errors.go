@@ -20,8 +20,8 @@ var (
 	// ErrNotDurable: the server acknowledges a commit before it is on the disk. It is also
 	// ErrPermanent.
 	ErrNotDurable = fmt.Errorf("the server is not durable: %w", backend.ErrPermanent)
-	// ErrNotMigrated: the tables are missing, have an older version or were restored from a dump; call
-	// [Migrate]. It is also ErrPermanent.
+	// ErrNotMigrated: the tables are missing, have an older version or were restored from a dump;
+	// call [Migrate]. It is also ErrPermanent.
 	ErrNotMigrated = errors.New("call postgres.Migrate")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")

@@ -405,8 +405,8 @@ func TestNoErrorHasThePassword(t *testing.T) {
 	}
 }
 
-// If the password is a part of the user's name, the name is shown whole: a mask in it would show where
-// the password is.
+// If the password is a part of the user's name, the name is shown whole: a mask in it would show
+// where the password is.
 func TestAnErrorHasTheWholeNameOfTheUser(t *testing.T) {
 	for _, dsn := range []string{"postgres://slipway:pw@127.0.0.1:1/slipway", "host=127.0.0.1 port=1 user=slipway dbname=slipway password=pw sslpassword=way"} {
 		_, err := postgres.Open(t.Context(), dsn, postgres.Options{})

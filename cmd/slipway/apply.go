@@ -185,7 +185,7 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 		s, err := c.Run(name).Status(ctx)
 		switch {
 		case errors.Is(err, backend.ErrNotFound), isForbidden(err):
-			// A server tells only callers who may read a run whether it exists.
+			// Without the right to read a run, a caller cannot see whether it exists.
 		case err != nil:
 			return have, err
 		default:
@@ -465,7 +465,7 @@ func deletePlacement(ctx context.Context, c call, name string, how fleet.DeleteO
 	return err == nil && !d.Ended.IsZero(), err
 }
 
-// byAnEngine says who removes the objects of a placement from its clusters.
+// byAnEngine names the remover of the objects of a placement from its clusters.
 func byAnEngine(c call) string {
 	if c.Live {
 		return "an engine removes its objects from the clusters"
@@ -473,7 +473,7 @@ func byAnEngine(c call) string {
 	return "the engine that runs on this store next removes its objects from the clusters"
 }
 
-// askToDelete says what deletions do, and asks for the confirmation.
+// askToDelete describes deletions and asks for the confirmation.
 func (o *options) askToDelete(ctx context.Context, c call, changes []declare.Change, sure cli.Confirmation, placed fleet.DeleteOptions) error {
 	if !slices.ContainsFunc(changes, func(c declare.Change) bool { return c.Differs() }) {
 		return nil
@@ -489,7 +489,7 @@ func (o *options) askToDelete(ctx context.Context, c call, changes []declare.Cha
 	return o.Confirm(ctx, sure, "delete", notDeleted)
 }
 
-// announce says on standard error what a deletion does.
+// announce describes a deletion on standard error.
 func (o *options) announce(ctx context.Context, c call, change *declare.Change, placed fleet.DeleteOptions) error {
 	var l loss
 	if change.Kind == "placement" && change.Action == declare.Deleted {
@@ -503,7 +503,7 @@ func (o *options) announce(ctx context.Context, c call, change *declare.Change, 
 	return err
 }
 
-// loss is what goes with a placement.
+// loss is the data that a deleted placement loses.
 type loss struct {
 	policy placement.DeletePolicy
 	// clusters is the number of clusters with objects of the placement, -1 if it is not known.
@@ -511,8 +511,8 @@ type loss struct {
 	runs     int
 }
 
-// lossOf returns what goes with a placement. Without the right to the records of a hub, the number of
-// clusters is not known.
+// lossOf returns the loss of a placement. Without the right to the records of a hub, the number
+// of clusters is not known.
 func (o *options) lossOf(ctx context.Context, c call, name string) (loss, error) {
 	p, err := c.Placement(name).Get(ctx)
 	if err != nil {

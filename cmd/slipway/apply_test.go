@@ -110,8 +110,8 @@ run/store-1: created, stages 1, clusters 3, for the engine that runs on this sto
 	v.shows(cli.ExitDone, "get runs", "store-1", "store")
 }
 
-// The file of a store is not created if the documents have a problem, or if their run cannot be planned.
-// Then the error lists no change, because none was made.
+// The file of a store is not created if the documents have a problem, or if their run cannot be
+// planned. Then the error lists no change, because none was made.
 func TestAFailedApplyCreatesNoStore(t *testing.T) {
 	v := newEnv(t)
 	v.file = filepath.Join(t.TempDir(), "new.db")

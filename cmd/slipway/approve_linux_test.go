@@ -89,8 +89,8 @@ func (a *asked) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// An interrupt at the question ends the command with exit code 130, and --timeout with 5. Nothing is
-// recorded.
+// An interrupt at the question ends the command with exit code 130, and --timeout with 5. Nothing
+// is recorded.
 func TestAQuestionEndsByAnInterrupt(t *testing.T) {
 	v := newEnv(t)
 	for _, tt := range []struct {

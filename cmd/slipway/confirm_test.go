@@ -81,8 +81,8 @@ func TestVerbsPreviewTheirEffect(t *testing.T) {
 	}
 }
 
-// A placement with a run in progress is not deleted, with --yes either: the deletion would end the run
-// and delete its history. With --force it is, and the engine removes the objects.
+// A placement with a run in progress is not deleted, with --yes either: the deletion would end the
+// run and delete its history. With --force it is, and the engine removes the objects.
 func TestAPlacementWithARunInProgressStays(t *testing.T) {
 	v := newEnv(t)
 	const why = "has run shop-2, which is Running, 1 of 3 clusters done: stop it first, or set --force"
@@ -96,9 +96,9 @@ func TestAPlacementWithARunInProgressStays(t *testing.T) {
 	v.shows(cli.ExitDone, "delete placement shop --yes", "placement/shop: deleting") // again
 }
 
-// A verb refuses a command that does not fit the run, and a second answer of a person, before it asks
-// and without a record, although no engine runs. The recorded commands count as carried out, and
-// describe and explain name them.
+// A verb refuses a command that does not fit the run, and a second answer of a person, before it
+// asks and without a record, although no engine runs. The recorded commands count as carried out,
+// and describe and explain name them.
 func TestACommandIsCheckedBeforeItIsRecorded(t *testing.T) {
 	v := newEnv(t)
 	for args, want := range map[string]string{

@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// emptyStages is the flag --allow-empty-stages. A stage that waits for something and has no cluster
-// guards nobody, so the command refuses a run with such a stage unless the flag is set. An engine
-// and a hub run it.
+// emptyStages is the flag --allow-empty-stages. Without the flag the command refuses a run
+// with a stage that waits and has no cluster, because the wait guards no cluster. An engine and a
+// hub run it.
 type emptyStages struct{ allowed bool }
 
 func (e *emptyStages) addFlag(flags *pflag.FlagSet) {

@@ -19,8 +19,9 @@ spec:
 `
 }
 
-// A stage that waits for an approval or a time and has no cluster guards nobody. create run and apply
-// refuse it, name its selector, and write nothing, unless --allow-empty-stages is set.
+// create run and apply refuse a stage that waits for an approval or a time and has no cluster,
+// unless
+// --allow-empty-stages is set. The error names its selector, and nothing is written.
 func TestAnEmptyStageThatWaitsIsRefused(t *testing.T) {
 	v := newEnv(t)
 	before := v.shows(cli.ExitDone, "get runs -o yaml") + v.shows(cli.ExitDone, "get placements -o yaml")
@@ -39,8 +40,8 @@ func TestAnEmptyStageThatWaitsIsRefused(t *testing.T) {
 	v.shows(cli.ExitDone, "create run shop-5 --placement shop --strategy "+v.write("plain.yaml", canaryFile("maxConcurrency: 2"))+"/plain.yaml", "warning: stage canary has no clusters", "run/shop-5: created")
 }
 
-// The plan of a run whose placement changes in the same files is made after the placement is written,
-// and refused then.
+// The plan of a run whose placement changes in the same files is made after the placement is
+// written, and refused then.
 func TestAnEmptyStageOfANewPlacementIsRefused(t *testing.T) {
 	v := newEnv(t)
 	file := v.write("all.yaml", placementFile+"---\n"+canaryFile("afterStageTasks: [{type: Approval}]")+"---\n"+runFile)

@@ -146,7 +146,7 @@ func newWait(o *options) *cobra.Command {
 		})
 }
 
-// sayUnended says on standard error what a run waits for that the command no longer waits for.
+// sayUnended prints the waits of a run on standard error when the command ends before the run.
 func (o *options) sayUnended(ctx context.Context, c call, run string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), completing)
 	defer cancel()

@@ -91,7 +91,7 @@ func TestARunIsFollowedAcrossEngines(t *testing.T) {
 	}
 }
 
-// wait says what the run waits for if it ends before the run.
+// If wait ends before the run, it prints the waits of the run.
 func TestWaitEndsBeforeTheRun(t *testing.T) {
 	v := newEnv(t)
 	v.serve()
@@ -144,7 +144,7 @@ func TestDescribeShowsAStageThatWaitsForItsApproval(t *testing.T) {
 	}
 }
 
-// wait says that a run which is stopped waits for a start, and goes on until --timeout.
+// wait says that a stopped run waits for a start, and continues until --timeout.
 func TestWaitNamesARunThatIsStopped(t *testing.T) {
 	v := newEnv(t)
 	v.serve()

@@ -21,8 +21,8 @@ func (w *kubeEnv) file(name, text string) string {
 	return w.path(name)
 }
 
-// A run that the hub refused is Failed for every verb, with all reasons and the remedy, and stays so
-// whatever its spec.state is set to. No command to it is recorded.
+// A run that the hub refused is Failed for every verb, with all reasons and the remedy, and stays
+// so whatever its spec.state is set to. No command to it is recorded.
 func TestARunThatTheHubRefused(t *testing.T) {
 	w := newKubeEnv(t)
 	w.shows(cli.ExitFailed, "slipway create run typo --placement webb --strategy carefree", "the hub refuses it")

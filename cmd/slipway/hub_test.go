@@ -43,7 +43,8 @@ func TestMain(m *testing.M) {
 type kubeEnv struct {
 	t       *testing.T
 	kubectl string
-	// files has hub.kubeconfig, members/NAME.kubeconfig and, first in the PATH, bin/kubectl-slipway.
+	// files has hub.kubeconfig, members/NAME.kubeconfig and, first in the PATH,
+	// bin/kubectl-slipway.
 	files string
 	// more are further variables of the environment of kubectl.
 	more   []string

@@ -80,8 +80,8 @@ func newPreview(o *options) *cobra.Command {
 	return cmd
 }
 
-// printPlan shows a plan: its digest, its stages with their gates, and its clusters in their
-// order. Warnings go to standard error. The plan of a rollback has an effect, other plans have none.
+// printPlan shows a plan: its digest, its stages with their gates, and its clusters in their order.
+// Warnings go to standard error. The plan of a rollback has an effect, other plans have none.
 func (o *options) printPlan(p *stages.Plan, effect *rollbackEffect) error {
 	warnings, index, l := p.Warnings, p.Index, cli.Planned(p, nil)
 	if effect != nil {

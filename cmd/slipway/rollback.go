@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rollbackEffect is what a rollback does beyond its plan.
+// rollbackEffect has the effects of a rollback, besides its plan.
 type rollbackEffect struct {
 	plan *stages.Plan
 	// policy is the delete policy of the placement.
@@ -109,7 +109,7 @@ func (e *rollbackEffect) goesTo(pos int) string {
 	return text
 }
 
-// fate returns what happens to the objects that a cluster loses.
+// fate describes the end of the objects that a cluster loses.
 func (e *rollbackEffect) fate() string {
 	if e.policy == placement.Abandon {
 		return "left there"

@@ -27,8 +27,8 @@ func (v *env) firstRun(policy placement.DeletePolicy) {
 	})
 }
 
-// The rollback of a first run deletes objects: the question and the preview say how many, on how many
-// clusters and which, and the preview names no snapshot.
+// The rollback of a first run deletes objects: the question and the preview say how many, on how
+// many clusters and which, and the preview names no snapshot.
 func TestTheRollbackOfAFirstRunDeletesItsObjects(t *testing.T) {
 	v := newEnv(t)
 	v.firstRun("")

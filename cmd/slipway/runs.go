@@ -83,7 +83,7 @@ func (o *options) created(c call, s fleet.Status, err error) error {
 
 // runVerbs are the verbs that send a command to a run. If a verb has a flag, read completes the
 // command by its value, and usage lists the values. If confirms is not empty, the verb asks first,
-// and confirms says what it does to the run.
+// with confirms as the description of its effect.
 var runVerbs = []struct {
 	verb                        stages.Verb
 	short, example, flag, usage string
@@ -148,7 +148,7 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 	return all
 }
 
-// confirmRun says what a verb will do to the run of the call, and asks for the confirmation.
+// confirmRun describes the effect of a verb on the run of the call, and asks for the confirmation.
 func (o *options) confirmRun(ctx context.Context, c call, sure cli.Confirmation, verb, will string) error {
 	if sure.Given() {
 		return nil
@@ -203,7 +203,7 @@ func newRollback(o *options) *cobra.Command {
 	return cmd
 }
 
-// confirmRollback says what a rollback will do, and asks for the confirmation. Without the right to
+// confirmRollback describes a rollback and asks for the confirmation. Without the right to
 // the records of a hub, the plan is not known.
 func (o *options) confirmRollback(ctx context.Context, c call, sure cli.Confirmation) error {
 	if sure.Given() {
@@ -416,7 +416,7 @@ func (c call) inProgress(ctx context.Context, name string) (*fleet.RunSummary, e
 // notDeleted begins the error of a deletion that was not confirmed.
 const notDeleted = "nothing was deleted"
 
-// deletable returns the error of a deletion that cannot succeed, so that nobody is asked about it.
+// deletable returns the error of a deletion that cannot succeed, before the question.
 func deletable(ctx context.Context, c call, kind, name string, force bool) error {
 	switch kind {
 	case "placement":

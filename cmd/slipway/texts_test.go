@@ -48,8 +48,8 @@ func helpOf(t *testing.T, cmd *cobra.Command) string {
 	return out.String()
 }
 
-// No line of help is wider than 80 columns. The help of a verb has at most ten lines about the global
-// flags, and names the command as it was called.
+// No line of help is wider than 80 columns. The help of a verb has at most ten lines about the
+// global flags, and names the command as it was called.
 func TestTheWidthOfHelp(t *testing.T) {
 	for _, name := range []string{"slipway", "kubectl slipway", pluginAMC} {
 		var visit func(cmd *cobra.Command)

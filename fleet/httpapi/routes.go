@@ -22,16 +22,16 @@ type (
 	// List is a part of a list.
 	List[T any] struct {
 		Items []T `json:"items"`
-		// Continue is the value of the parameter continue that gets the next part; empty in the last
-		// part.
+		// Continue is the value of the parameter continue that gets the next part; empty in the
+		// last part.
 		Continue string `json:"continue,omitempty"`
 	}
 
 	// PlacementSummary is a placement with the number of its snapshots and runs.
 	PlacementSummary struct {
 		fleet.Placement
-		// Snapshots and Runs are the numbers of snapshots and runs that are kept; Latest is the newest
-		// snapshot.
+		// Snapshots and Runs are the numbers of snapshots and runs that are kept; Latest is the
+		// newest snapshot.
 		Snapshots int                `json:"snapshots"`
 		Latest    *snapshot.Snapshot `json:"latest,omitempty"`
 		Runs      int                `json:"runs"`

@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// ApplyResult is the result of applying an object: the object before, nil if there was none, and after.
-// Neither has a status or metadata that changes with every write.
+// ApplyResult is the result of applying an object: the object before, nil if there was none, and
+// after. Neither has a status or metadata that changes with every write.
 type ApplyResult struct {
 	Before, After *unstructured.Unstructured
 }

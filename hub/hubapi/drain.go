@@ -63,7 +63,8 @@ func (h *Hub) taint(ctx context.Context, cluster string, want ...any) error {
 	})
 }
 
-// CheckMember returns an error that matches backend.ErrNotFound if a hub has no member of this name.
+// CheckMember returns an error that matches backend.ErrNotFound if a hub has no member of this
+// name.
 func CheckMember(ctx context.Context, h *Hub, cluster string) error {
 	_, err := h.client.Resource(api.MemberGVR()).Get(ctx, cluster, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

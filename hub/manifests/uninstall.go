@@ -79,8 +79,8 @@ func (e *LedError) Error() string {
 // InUseError reports that [Uninstall] was refused, because placements or applications exist, or
 // because the cluster is also a member and has ledgers of placements.
 type InUseError struct {
-	// Objects are at most ten of these objects, each as KIND NAMESPACE/NAME, and Count is the number
-	// of all of them. A ledger has the kind Ledger.
+	// Objects are at most ten of these objects, each as KIND NAMESPACE/NAME, and Count is the
+	// number of all of them. A ledger has the kind Ledger.
 	Objects []string
 	Count   int
 }
@@ -131,10 +131,10 @@ func keepsHub(kind string) bool {
 // a member, and an engine would write to it without them.
 //
 // Uninstall returns a [LedError] if a hub renews its lease, unless WhileLed is set. If a hub was
-// killed, Uninstall waits for the end of its lease. It checks both again after Found. Objects that wait for the cleanup by a hub are
-// deleted without it.
-// Uninstall returns once the definitions are gone; the namespace may take longer. It may be called
-// again, for example after an error. The caller needs the rights of cluster-admin.
+// killed, Uninstall waits for the end of its lease. It checks both again after Found. Objects that
+// wait for the cleanup by a hub are deleted without it. Uninstall returns once the definitions are
+// gone; the namespace may take longer. It may be called again, for example after an error. The
+// caller needs the rights of cluster-admin.
 func Uninstall(ctx context.Context, cfg *rest.Config, o UninstallOptions) error {
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout

@@ -95,7 +95,7 @@ func TestArrowsPointDownOnly(t *testing.T) {
 }
 
 func TestANewPackageNeedsARow(t *testing.T) {
-	for _, name := range []string{"util/x.go", "x.go", "internal/x/x.go", "stagesx/x_test.go", "backend/postgres/x.go"} {
+	for _, name := range []string{"util/x.go", "internal/x/x.go", "stagesx/x_test.go", "backend/postgres/x.go"} {
 		planted{name, "package x", "has no row"}.check(t)
 	}
 	planted{"internal/arch/x.go", "package x", ""}.check(t)

@@ -159,8 +159,8 @@ func TestARunIsForecast(t *testing.T) {
 	}
 }
 
-// docs/howto/write-a-store.md: the interface of a store. The two types convert to each other, so they
-// have the same methods.
+// docs/howto/write-a-store.md: the interface of a store. The two types convert to each other, so
+// they have the same methods.
 type Store interface {
 	Get(ctx context.Context, key string) (backend.Record, error)
 	Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error)

@@ -21,8 +21,8 @@ func (ad *Admitter) RequestRollback(ctx context.Context, s *state.RunStatus, u s
 	return out.State.RolledBackBy(s.Run.UID), err
 }
 
-// CheckRollback returns the error with which RequestRollback would refuse the rollback of a run now.
-// Nothing is written.
+// CheckRollback returns the error with which RequestRollback would refuse the rollback of a run
+// now. Nothing is written.
 func (ad *Admitter) CheckRollback(ctx context.Context, s *state.RunStatus) error {
 	name, err := ad.state.RollbackNames.Free(ctx, s.Run.Name, s.Title)
 	if err != nil {

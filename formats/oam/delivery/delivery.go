@@ -41,7 +41,8 @@ type Applications struct {
 // Outcome is the result of [Applications.Reconcile].
 type Outcome struct {
 	// Run is the run of the last release, "" if there is none yet. Begun reports whether this call
-	// created the run. If another process created the same run at the same time, both calls report it.
+	// created the run. If another process created the same run at the same time, both calls report
+	// it.
 	Run   string
 	Begun bool
 	// Problem is the reason why the next workflow does not begin until the application or its

@@ -203,7 +203,8 @@ func steady(text string) string {
 		if strings.HasPrefix(l, "TIME ") {
 			l = strings.Join(strings.Fields(l), " ") + "\n"
 		}
-		// A run that waited for another run of its placement is taken over again when its turn comes.
+		// A run that waited for another run of its placement is taken over again when its turn
+		// comes.
 		if strings.Contains(l, " RunTaken ") && len(out) > 0 && out[len(out)-1] == l {
 			continue
 		}

@@ -42,8 +42,8 @@ type planned struct {
 	GoesTo   string `json:"goesTo,omitempty"`
 }
 
-// Planned returns a list of the clusters of a plan, in their order. The function goesTo, if it is not
-// nil, says for a position of the plan what the cluster returns to.
+// Planned returns a list of the clusters of a plan, in their order. If goesTo is not nil, it
+// returns the content to which the cluster at a position of the plan returns.
 func Planned(p *stages.Plan, goesTo func(pos int) string) *List {
 	l := &List{Kind: "cluster", Columns: []string{"Cluster", "Stage", "Group", "Gets"}, Narrow: 3}
 	if goesTo != nil {

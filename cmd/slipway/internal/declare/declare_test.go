@@ -192,8 +192,8 @@ func TestDeleteOfARunningRun(t *testing.T) {
 	}
 }
 
-// A placement whose run is in progress refuses the whole deletion, unless the run is in the documents,
-// which refuses itself.
+// A placement whose run is in progress refuses the whole deletion, unless the run is in the
+// documents, which refuses itself.
 func TestDeleteOfAPlacementWithARunInProgress(t *testing.T) {
 	text := placed("web", "") + careful
 	have := stateOf(t, text, "", false)

@@ -245,8 +245,8 @@ func (t *tutorial) follow(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	// The event of an open request is shown before the question, and so are events while a person is
-	// asked.
+	// The event of an open request is shown before the question, and so are events while a person
+	// is asked.
 	status := func(ctx context.Context) (fleet.Status, error) {
 		s, err := t.engine.Run(run).Status(ctx)
 		return s, errors.Join(err, t.showPast(ctx))

@@ -14,8 +14,8 @@ type driftRow struct {
 	when, comparison string
 	// edit is the change of a person on the member, as the data of a ConfigMap.
 	edit string
-	// drifts are the differences that are reported, and fails reports whether they are errors of the
-	// apply.
+	// drifts are the differences that are reported, and fails reports whether they are errors of
+	// the apply.
 	drifts []string
 	fails  bool
 	// stays is the data of the member afterwards.

@@ -23,7 +23,8 @@ func TestExportAndDryRunOfTheInstallation(t *testing.T) {
 		}
 		return out.String()
 	}
-	// wantAll checks the outcomes of an installation, without that of the role for discovered kinds.
+	// wantAll checks the outcomes of an installation, without that of the role for discovered
+	// kinds.
 	wantAll := func(out, outcome string) {
 		t.Helper()
 		n := 0

@@ -152,7 +152,8 @@ func (w *hubEnv) serve(args ...string) {
 	})
 }
 
-// begin runs the hub with the rights of the installed account until stop is called or the test ends.
+// begin runs the hub with the rights of the installed account until stop is called or the test
+// ends.
 func (w *hubEnv) begin(args ...string) (out *output, stop func()) {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -11,9 +11,9 @@ import (
 )
 
 // A preview of the uninstallation lists the objects and deletes none. While a placement exists, and
-// while a hub leads, the command refuses and names the remedy. Without a terminal it needs --yes. It
-// says how many objects of each kind it will delete. Afterwards it deletes everything, and says so if
-// nothing is left. An installation right after that waits for the end of the deletion.
+// while a hub leads, the command refuses and names the remedy. Without a terminal it needs --yes.
+// It says how many objects of each kind it will delete. Afterwards it deletes everything, and says
+// so if nothing is left. An installation right after that waits for the end of the deletion.
 func TestUninstallByTheCommand(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t)

@@ -82,7 +82,8 @@ func notDirectory(store string) error {
 var magic = []string{"\xed\xda\x0c\xed", "\xed\x0c\xda\xed"}
 
 // NotStore returns err, or a plainer error if err says that a file is damaged and its beginning is
-// of another program. An empty file may be a damaged store. The beginning has both places where a store describes itself.
+// of another program. An empty file may be a damaged store. The beginning contains both headers
+// of a store.
 func NotStore(file string, err error) error {
 	const pages = 2 << 16 // two of the largest pages
 	if !errors.Is(err, bolt.ErrDamaged) {

@@ -194,8 +194,8 @@ func (o *Options) call(address string) (*Target, error) {
 	return &Target{Client: client, Live: true, Close: func() error { return nil }}, nil
 }
 
-// callHolder connects to the program at an address that has the file of the store open. A socket is
-// found again for each connection, because a program that starts again has another one.
+// callHolder connects to the program at an address that has the file of the store open. The
+// socket is looked up for each connection, because it changes when the program starts again.
 func (o *Options) callHolder(address string) (*Target, error) {
 	if !strings.HasPrefix(address, "unix:") {
 		return o.call(address)
