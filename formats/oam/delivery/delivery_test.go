@@ -244,7 +244,7 @@ func TestARemovalLeavesThePlacementThatTookTheName(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = v.apps.Engine.Start(ctx) }()
 	defer func() { stop(); <-ended }()
-	if err := v.apps.Engine.Placement(name).Delete(ctx, fleet.DeleteOptions{}); err != nil {
+	if err := v.apps.Engine.Placement(name).Delete(ctx, fleet.DeleteOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	for d, err := v.apps.Engine.Placement(name).Deletion(ctx); err == nil && d.Ended.IsZero(); d, err = v.apps.Engine.Placement(name).Deletion(ctx) {
