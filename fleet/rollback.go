@@ -102,7 +102,7 @@ func (h RunHandle) requestRollback(ctx context.Context, c stages.Command) (name 
 	if err != nil {
 		return "", err
 	}
-	if i := slices.IndexFunc(recorded, func(r stages.Command) bool { return r.Verb == stages.RequestRollback }); i >= 0 {
+	if i := slices.IndexFunc(recorded, asksForRollback); i >= 0 {
 		return recorded[i].Name, nil
 	}
 	uid, err := h.accept(ctx, &c)
@@ -111,6 +111,8 @@ func (h RunHandle) requestRollback(ctx context.Context, c stages.Command) (name 
 	}
 	return c.Name, h.e.commands.Send(ctx, uid, c)
 }
+
+func asksForRollback(c stages.Command) bool { return c.Verb == stages.RequestRollback }
 
 func (o *RollbackOptions) problems() field.ErrorList {
 	errs := sizeProblems(stages.Command{Message: o.Reason, By: o.By})
@@ -133,7 +135,10 @@ func (h RunHandle) PreviewRollback(ctx context.Context) (*stages.Plan, error) {
 	case s.Run.Final(s.Plan):
 		err = h.e.admitter.CheckRollback(ctx, &s)
 	default:
-		_, err = h.accept(ctx, &stages.Command{Verb: stages.RequestRollback})
+		var recorded []stages.Command
+		if _, recorded, err = h.recorded(ctx); err == nil && !slices.ContainsFunc(recorded, asksForRollback) {
+			_, err = h.accept(ctx, &stages.Command{Verb: stages.RequestRollback})
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -113,6 +113,36 @@ func TestRollbackIsRefused(t *testing.T) {
 	})
 }
 
+// While no engine runs, a requested rollback is only recorded. A repeated request changes nothing,
+// and its preview is the same.
+func TestARecordedRollbackIsRequestedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := fourStages(t)
+		e := w.engine(w.store, "one")
+		must(0, e.PutPlacement(t.Context(), tutorialPlacement()))(t)
+		stop := running(t, e)
+		ranTo(t, e, inAll("r0"), stages.Completed)
+		w.holds("v1")
+		spec := inAll("r1")
+		spec.Strategy.Stages[2].Before = []stages.Task{{Type: stages.TimedWait, Wait: metav1.Duration{Duration: time.Hour}}}
+		create(t, e, spec)
+		time.Sleep(time.Minute)
+		stop()
+		want := must(e.Run("r1").PreviewRollback(t.Context()))(t)
+		must(e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{Name: "undo"}))(t)
+		before := dump(t, w.store)
+		if p := must(e.Run("r1").PreviewRollback(t.Context()))(t); p.Digest != want.Digest {
+			t.Errorf("the preview after the request is %+v, want %+v", p, want)
+		}
+		if again := must(e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{Name: "other"}))(t); again != "undo" {
+			t.Errorf("the repeated request is for %s, want undo", again)
+		}
+		if d := cmp.Diff(before, dump(t, w.store)); d != "" {
+			t.Errorf("the repeated request changes the store:\n%s", d)
+		}
+	})
+}
+
 // A running run is ended and rolled back, before all waiting runs. The rollback needs its own
 // approval, and its run can be stopped and resumed.
 func TestRollbackOnCommandOfARunningRun(t *testing.T) {
