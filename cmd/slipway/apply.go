@@ -91,7 +91,7 @@ func (o *options) apply(ctx context.Context, c call, files []string, how *applyi
 		}
 		how.docs = &docs
 	}
-	changes, err := o.planned(ctx, c, *how.docs, declare.Plan)
+	changes, err := o.planned(ctx, c, *how.docs, true, declare.Plan)
 	if err == nil {
 		err = o.check(ctx, c, changes, how.empty)
 	}
@@ -142,9 +142,9 @@ func inDocument(change *declare.Change, err error) error {
 	return fmt.Errorf("%s: %w", change.Place, err)
 }
 
-// planned reads the present state, and plans the changes of documents.
-func (o *options) planned(ctx context.Context, c call, docs kubefleet.Documents, plan func(kubefleet.Documents, declare.State) ([]declare.Change, error)) ([]declare.Change, error) {
-	have, err := present(ctx, c, docs)
+// planned reads the present state, and plans the changes of documents, which may be applied.
+func (o *options) planned(ctx context.Context, c call, docs kubefleet.Documents, isApplied bool, plan func(kubefleet.Documents, declare.State) ([]declare.Change, error)) ([]declare.Change, error) {
+	have, err := present(ctx, c, docs, isApplied)
 	if err != nil {
 		return nil, err
 	}
@@ -155,8 +155,10 @@ func (o *options) planned(ctx context.Context, c call, docs kubefleet.Documents,
 	return changes, err
 }
 
-// present returns the part of the store that documents are compared with.
-func present(ctx context.Context, c call, docs kubefleet.Documents) (have declare.State, err error) {
+// present returns the part of the store that documents are compared with. Documents that are
+// applied may have a run that the caller has no right to read: the server then refuses its creation
+// if it exists.
+func present(ctx context.Context, c call, docs kubefleet.Documents, isApplied bool) (have declare.State, err error) {
 	have = declare.State{
 		Placements: map[string]httpapi.PlacementSummary{}, Strategies: map[string]httpapi.DeclaredStrategy{}, Runs: map[string]fleet.Status{}, InProgress: map[string]fleet.RunSummary{},
 	}
@@ -184,8 +186,7 @@ func present(ctx context.Context, c call, docs kubefleet.Documents) (have declar
 		name := r.EngineName()
 		s, err := c.Run(name).Status(ctx)
 		switch {
-		case errors.Is(err, backend.ErrNotFound), isForbidden(err):
-			// Without the right to read a run, a caller cannot see whether it exists.
+		case errors.Is(err, backend.ErrNotFound), isApplied && isForbidden(err):
 		case err != nil:
 			return have, err
 		default:
@@ -344,7 +345,7 @@ func (o *options) diffFiles(ctx context.Context, c call, files []string) error {
 	if err != nil {
 		return err
 	}
-	changes, err := o.planned(ctx, c, docs, declare.Plan)
+	changes, err := o.planned(ctx, c, docs, false, declare.Plan)
 	if err != nil {
 		return err
 	}
@@ -404,7 +405,7 @@ func (o *options) deleteFiles(ctx context.Context, c call, d deletion) error {
 	if err != nil {
 		return err
 	}
-	changes, err := o.planned(ctx, c, docs, func(docs kubefleet.Documents, have declare.State) ([]declare.Change, error) {
+	changes, err := o.planned(ctx, c, docs, false, func(docs kubefleet.Documents, have declare.State) ([]declare.Change, error) {
 		if err := readInProgress(ctx, c, docs, have.InProgress); err != nil {
 			return nil, err
 		}

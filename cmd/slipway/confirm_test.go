@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,6 +113,11 @@ func TestACommandIsCheckedBeforeItIsRecorded(t *testing.T) {
 	v.shows(cli.ExitDone, "approve shop-2 --as ann --yes", "approve by ann is recorded, for the engine that runs on this store next")
 	for _, args := range []string{"describe run shop-2", "explain shop-2"} {
 		v.shows(cli.ExitDone, args, "recorded, not yet counted: approve by ann")
+	}
+	for _, args := range []string{"describe run shop-2", "explain shop-2", "describe approval shop-2-after-canary"} {
+		if out := v.shows(cli.ExitDone, args+" -o json"); !json.Valid([]byte(out)) {
+			t.Errorf("%s -o json shows\n%s", args, out)
+		}
 	}
 	v.shows(cli.ExitDone, "describe approval shop-2-after-canary", "Decisions:", "Missing:", "recorded, not yet counted: approve by ann")
 	v.shows(cli.ExitFailed, "reject shop-2", "request shop-2-after-canary is closed by recorded commands, which an engine carries out next: approve by ann")

@@ -219,6 +219,9 @@ func (o *options) describeApproval(ctx context.Context, c call, r approval.Reque
 func (o *options) showRequest(ctx context.Context, c call, r approval.Request) error {
 	l := &cli.List{Kind: "approval", Columns: approvalColumns}
 	addRequest(l, r)
+	if !o.IsTable() {
+		return o.Fields(l)
+	}
 	s, err := c.Run(r.Run).Status(ctx)
 	switch {
 	case o.isUnreadable(err):
@@ -232,9 +235,12 @@ func (o *options) showRequest(ctx context.Context, c call, r approval.Request) e
 
 func anyCommand(*stages.Command) bool { return true }
 
-// showRecorded shows the commands to a run that no engine has executed and that shows selects. The
-// state of the run and of its requests does not have them yet.
+// showRecorded shows the commands to a run that no engine has executed and that shows selects, but
+// not with -o json. The state of the run and of its requests does not have them yet.
 func (o *options) showRecorded(ctx context.Context, c call, run string, shows func(*stages.Command) bool) error {
+	if !o.IsTable() {
+		return nil
+	}
 	recorded, err := c.Run(run).Recorded(ctx)
 	if o.isUnreadable(err) {
 		return nil
@@ -267,7 +273,7 @@ func newExplain(o *options) *cobra.Command {
 				if len(waiting) == 0 && !o.IsValue() {
 					return o.explainEnd(ctx, c, run)
 				}
-				if err := o.Print(cli.Awaited(waiting)); err != nil || !o.IsTable() {
+				if err := o.Print(cli.Awaited(waiting)); err != nil {
 					return err
 				}
 				return o.showRecorded(ctx, c, run, anyCommand)

@@ -81,6 +81,7 @@ func notPlacement(ctx context.Context, c call, name string, err error) error {
 func (o *options) follow(ctx context.Context, f *httpapi.Follower, show func(stages.Event) error) error {
 	var last error
 	return o.persist(ctx, func() error {
+		last = nil // the rest of a stream may have no event
 		for ev, err := range f.Events(ctx) {
 			if last != nil && !isLost(last) {
 				o.Warn("%v", last)
@@ -155,7 +156,11 @@ func (o *options) sayUnended(ctx context.Context, c call, run string) {
 	if err != nil || unread != nil {
 		return
 	}
-	texts := []string{fmt.Sprintf("run/%s is %s, and continues without this command", run, s.State)}
+	state := fmt.Sprintf("run/%s is %s", run, s.State)
+	if !isHalted(waiting) {
+		state += ", and continues without this command"
+	}
+	texts := []string{state}
 	for _, a := range waiting {
 		texts = append(texts, string(a.Kind)+" "+a.Name+": "+a.Message)
 	}

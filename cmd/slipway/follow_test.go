@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -9,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -91,6 +95,30 @@ func TestARunIsFollowedAcrossEngines(t *testing.T) {
 	}
 }
 
+// If the connection is lost after the last event, the rest of the stream has no event, and the
+// command ends.
+func TestAConnectionIsLostAfterTheLastEvent(t *testing.T) {
+	v := newEnv(t)
+	v.engine(func(_ context.Context, e *fleet.Engine) {
+		handler, err := httpapi.NewHandler(e, httpapi.Options{})
+		v.must(err)
+		streams := []string{`{"cursor":"1","item":{"number":1,"type":"RunCompleted","run":"shop-2"}}`, `{"end":true}`}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.FormValue("follow") == "" {
+				handler.ServeHTTP(w, r)
+				return
+			}
+			_, _ = io.WriteString(w, streams[0])
+			streams = streams[1:]
+		}))
+		defer server.Close()
+		code, out, errOut := v.run("--server", server.URL, "--timeout", "8s", "history", "run/shop-2", "--follow")
+		if code != cli.ExitDone || strings.Count(out, "RunCompleted") != 1 || len(streams) != 0 {
+			t.Errorf("exit code %d with %d streams left: %s%s", code, len(streams), out, errOut)
+		}
+	})
+}
+
 // If wait ends before the run, it prints the waits of the run.
 func TestWaitEndsBeforeTheRun(t *testing.T) {
 	v := newEnv(t)
@@ -155,5 +183,8 @@ func TestWaitNamesARunThatIsStopped(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	v.shows(cli.ExitTimeout, "wait shop-2 --timeout 1s", "run/shop-2: Stopped: it waits until it is started: slipway start shop-2")
+	_, _, errOut := v.on("wait", "shop-2", "--timeout", "1s")
+	if !strings.Contains(errOut, "run/shop-2: Stopped: it waits until it is started: slipway start shop-2") || strings.Contains(errOut, "continues without") {
+		t.Error(errOut)
+	}
 }

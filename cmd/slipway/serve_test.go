@@ -283,6 +283,9 @@ func TestAPolicyLimitsTokens(t *testing.T) {
 	v.shows(cli.ExitFailed, "abort shop-2 --yes"+at(bob), "bob may not operate run shop-2: the policy gives no such right")
 	v.shows(cli.ExitFailed, "apply -f "+filepath.Join(dir, "strategy.yaml")+at(deb), "deb may not get strategy careful")
 	again := file("run.yaml", strings.NewReplacer("name: shop-2", "name: shop-9").Replace(runOf))
+	for _, verb := range []string{"diff", "delete --yes"} { // the run may exist
+		v.shows(cli.ExitFailed, verb+" -f "+again+at(deb), "deb may not get run shop-9: the policy gives no such right")
+	}
 	v.shows(cli.ExitDone, "apply -f "+again+at(deb), "run/shop-9: created")
 	v.shows(cli.ExitFailed, "explain shop-2"+at(eve), "eve may not get run shop-2: the policy gives no such right")
 	v.shows(cli.ExitFailed, "explain none"+at(eve), "eve may not get run none: the policy gives no such right")

@@ -109,5 +109,10 @@ func (o *options) sayHalted(run string, state stages.State) {
 // isHalted reports whether a run waits for a start.
 func (c call) isHalted(ctx context.Context, run string) bool {
 	waiting, _ := c.Run(run).Waiting(ctx) // only a hint depends on it
+	return isHalted(waiting)
+}
+
+// isHalted reports whether a run with these waits waits for a start.
+func isHalted(waiting []stages.Awaited) bool {
 	return slices.ContainsFunc(waiting, func(a stages.Awaited) bool { return a.Kind == stages.AwaitStart })
 }
