@@ -17,13 +17,13 @@ import (
 // does not help; any other error means that the method could not work on the cluster now. If a
 // method returns an error, only Sent, Released and Altered of its [Proof] have a meaning.
 //
-// An attempt of a run calls Update, and calls it again while the proof lacks Applied or Current:
-// after 200 ms, then after twice that, up to 5 s. Once both are set it calls only Observe: when
-// Watch yields, and otherwise after Config.Poll and longer. Therefore a long operation returns from
-// Update at once with Sent, Applied and Current, and with a Message. Healthy and Revision follow
-// when it has ended. Failed ends the attempt, and the Attempt of the [Assignment] tells the next
-// one from a repeated call. An error without Sent takes the slot from the cluster until a later
-// try.
+// An attempt of a run calls Update and then Observe. While a proof lacks Current it calls Update
+// again, after 200 ms, then after twice that, up to 5 s. Once a proof has Current it calls only
+// Observe: when Watch yields, and otherwise after Config.Poll and longer. Therefore a long
+// operation returns from Update at once with Sent, Applied and Current, and with a Message. Healthy
+// and Revision follow when it has ended. Failed ends the attempt, and the Attempt of the
+// [Assignment] tells the next one from a repeated call. An error without Sent takes the slot from
+// the cluster until a later try.
 type Updater interface {
 	// Update carries the assignment out. It first reads the state of the cluster and then does only
 	// the missing steps, so the engine may call it again at any time, also after an error and from

@@ -94,11 +94,11 @@ type Strategy struct {
 	// ProgressDeadline is the maximum duration of a cluster over all its attempts; after it the
 	// cluster counts as failed. 0 means no limit. The time a cluster is Pending does not count.
 	ProgressDeadline metav1.Duration `json:"progressDeadline,omitzero"`
-	// UnreachableDeadline is the maximum time for which an unchanged cluster may be unreachable.
-	// After it the cluster counts as failed. The time begins with the first attempt that fails to
-	// reach the cluster, and continues while the cluster is Pending. 0 means no limit. In the stage
-	// that cleans clusters Removal.Deadline is the limit instead. A cluster that the run may have
-	// changed is limited by ProgressDeadline only.
+	// UnreachableDeadline is the maximum time for which an unchanged cluster may be unreachable. The
+	// time begins with the first attempt that fails to reach the cluster, and continues while the
+	// cluster is Pending. Then the cluster has a last try, and counts as failed if that fails, too; a
+	// rollback leaves it out. 0 means no limit. In the stage that cleans clusters Removal.Deadline is
+	// the limit instead. A cluster with a reported change is limited by ProgressDeadline only.
 	UnreachableDeadline metav1.Duration `json:"unreachableDeadline,omitzero"`
 	// MinHealthy is the time that a cluster must be healthy before it is done; the time starts
 	// again if the cluster becomes unhealthy. A cluster that had the revision already does not

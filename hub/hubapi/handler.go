@@ -263,20 +263,19 @@ func (h *Hub) Shown(text string) string {
 }
 
 // rename replaces the names of records by the names of objects in every text of a value, but not
-// in plans. The run beside a plan keeps the plan's placement, because it belongs to no other.
+// in plans. A run keeps its placement, because otherwise it would not belong to its plan.
 func rename(v any, shown func(string) string) any {
 	switch v := v.(type) {
 	case map[string]any:
+		run, _ := v["run"].(map[string]any)
+		placement, isRun := run["placement"]
 		for key, value := range v {
 			if key != "plan" {
 				v[key] = rename(value, shown)
 			}
 		}
-		plan, _ := v["plan"].(map[string]any)
-		header, _ := plan["header"].(map[string]any)
-		planned, _ := header["plan"].(map[string]any)
-		if run, ok := v["run"].(map[string]any); ok && planned["placement"] != nil {
-			run["placement"] = planned["placement"]
+		if isRun {
+			run["placement"] = placement
 		}
 	case []any:
 		for i := range v {

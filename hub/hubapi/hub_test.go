@@ -449,8 +449,14 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	if !is || refused.Reason != "Refused" || !strings.Contains(refused.Message, "stop it first") {
 		t.Errorf("deleting a run that goes on: %v", refused)
 	}
-	s, err := w.as("", "shop").Run("web-1").Status(ctx)
+	reader := w.as("", "shop")
+	s, err := reader.Run("web-1").Status(ctx)
 	w.must(err)
+	again, err := reader.Run("web-1").Status(ctx) // a client that knows the plan gets none
+	w.must(err)
+	if err := again.Run.Check(s.Plan); err != nil {
+		t.Error(err)
+	}
 	if open := step.Requests(s.Plan, &s.Run); len(open) != 1 || open[0].Run != "web-1" || open[0].Name != name {
 		t.Errorf("the requests of the status of a namespaced run: %+v, %v", open, s.Run.Check(s.Plan))
 	}

@@ -68,6 +68,9 @@ func (f *Form) At(pos int) *InFlight {
 	return nil
 }
 
+// MayHaveChanged reports whether the run may have changed the cluster.
+func (f *InFlight) MayHaveChanged() bool { return f.Sent || f.Assumed }
+
 // Flying counts the clusters in flight, which are the slots in use.
 func (f *Form) Flying() (n int) {
 	for i := range f.InFlight {

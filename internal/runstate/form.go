@@ -125,7 +125,8 @@ type Gate struct {
 	Opened stages.Instant `json:"opened"`
 	// Until is when a TimedWait or a ScheduledStart ends, or a request or the checks expire.
 	Until stages.Instant `json:"until,omitempty"`
-	// Attempt is the number of requests made at this gate, or of the times its checks began; from 1.
+	// Attempt is the number of requests made at this gate, or of the times its checks began; from
+	// 1.
 	Attempt   int                 `json:"attempt,omitempty"`
 	Decisions []approval.Decision `json:"decisions,omitempty"`
 	Ended     stages.Instant      `json:"ended,omitempty"`
@@ -149,6 +150,9 @@ type InFlight struct {
 	// Sent reports whether the member may have been changed, by this attempt or by
 	// one before it.
 	Sent bool `json:"x,omitempty"`
+	// Assumed reports whether the member may have been changed without a report, because a driver
+	// ended during an attempt.
+	Assumed bool `json:"g,omitempty"`
 	// Drain reports whether an operator skipped the cluster while it was in flight: it
 	// finishes, and a failure does not count.
 	Drain bool `json:"d,omitempty"`
@@ -164,7 +168,8 @@ type InFlight struct {
 	// bytes.
 	Message string `json:"m,omitempty"`
 	// Tries is the number of consecutive attempts that could not reach the cluster, so that it
-	// yielded its slot. Since is the time of the first of these attempts.
+	// yielded its slot. Since is the time of the first of these attempts, or of the first report
+	// that a cluster with Sent or Assumed, which keeps its slot, is unreachable.
 	Tries int            `json:"t,omitempty"`
 	Since stages.Instant `json:"y,omitempty"`
 	// Checks holds the states of its checks if the cluster is Measuring, or was before its
@@ -203,6 +208,8 @@ type Unsuccessful struct {
 	State stages.State `json:"s"`
 	// Gone reports whether the cluster has left the inventory.
 	Gone bool `json:"g,omitempty"`
+	// Unreached reports whether a failed cluster was never reached, so that it is unchanged.
+	Unreached bool `json:"n,omitempty"`
 	// Attempts is the number of attempts. Sent reports whether an attempt may have changed
 	// a skipped cluster; a failed cluster may always be changed.
 	Attempts int  `json:"a,omitempty"`

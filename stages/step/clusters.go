@@ -64,15 +64,15 @@ func (d *draft) interruptSoak(f *runstate.InFlight) {
 // changed it before the driver ended without a report.
 func (d *draft) unwatched(f *runstate.InFlight) {
 	d.interruptSoak(f)
-	if f.Attempt != 0 && f.Phase == stages.Applying && !f.Sent {
-		f.Sent = true
+	if f.Attempt != 0 && f.Phase == stages.Applying && !f.MayHaveChanged() {
+		f.Assumed = true
 		d.changed = true
 	}
 }
 
 // reached ends a series of attempts to reach a cluster.
 func (d *draft) reached(f *runstate.InFlight) {
-	if f.Tries > 0 {
+	if f.Tries > 0 || f.Since != 0 {
 		f.Tries, f.Since = 0, 0
 		d.changed = true
 	}
@@ -94,7 +94,7 @@ func (d *draft) complete(f *runstate.InFlight, unchanged bool) {
 // leave takes a cluster out of flight for good, as Skipped or Failed. A cluster with a pending skip
 // does not fail. [control.failCluster] decides whether a failure exceeds the budget.
 func (d *draft) leave(f *runstate.InFlight, state stages.State, reason string) {
-	pos, attempt, sent, drain := f.Pos, f.Attempt, f.Sent, f.Drain
+	pos, attempt, sent, drain := f.Pos, f.Attempt, f.MayHaveChanged(), f.Drain
 	d.free(f)
 	if state == stages.Failed && !drain {
 		_, g := d.groupOf(pos)
@@ -106,14 +106,6 @@ func (d *draft) leave(f *runstate.InFlight, state stages.State, reason string) {
 	e := skipped(pos, reason)
 	e.Attempts, e.Sent = attempt, sent
 	d.recordSkipped(e)
-}
-
-// failWaiting records that a cluster that was in Waiting has failed.
-func (d *draft) failWaiting(y *runstate.Retrying, reason string) {
-	_, g := d.groupOf(y.Pos)
-	g.Failed++
-	d.addUnsuccessful(runstate.Unsuccessful{First: y.Pos, Last: y.Pos, State: stages.Failed, Attempts: y.Attempt, Reason: reason})
-	d.emitCluster(y.Pos, stages.Event{Type: stages.ClusterFailed, Attempt: y.Attempt, Message: cut(reason)})
 }
 
 // abandon takes a cluster out of flight for good, as Skipped or Failed, when the run ends. An apply
@@ -166,7 +158,7 @@ func (d *draft) retryLater(f *runstate.InFlight, notYet stages.Instant, news boo
 		f.Since = d.now
 	}
 	y := runstate.Retrying{
-		Pos: f.Pos, Attempt: f.Attempt, Sent: f.Sent, Tries: f.Tries, Since: f.Since, NotYet: notYet,
+		Pos: f.Pos, Attempt: f.Attempt, Sent: f.MayHaveChanged(), Tries: f.Tries, Since: f.Since, NotYet: notYet,
 		Started: f.Started, Spent: int64(d.now - f.Started), Message: values.Cut(f.Message, maxRetryMessage),
 	}
 	if news {
@@ -237,4 +229,12 @@ func timeLimit(p *stages.Plan, r *Run) time.Duration {
 		return limit
 	}
 	return removalDeadline
+}
+
+// reachLimit returns for how long a cluster of the current stage may be unreachable; 0 for ever.
+func (d *draft) reachLimit() time.Duration {
+	if st, _, ok := d.stage(); !ok || st.Remove {
+		return 0
+	}
+	return d.p.Strategy.UnreachableDeadline.Duration
 }

@@ -23,10 +23,12 @@ type commands struct {
 // command carries out cmd, once, or refuses it.
 func (c commands) command(cmd stages.Command) {
 	cmd.ID, cmd.Name, cmd.Message, cmd.By = values.Clean(cmd.ID), values.Clean(cmd.Name), values.Clean(cmd.Message), values.CleanIdentity(cmd.By)
-	if slices.Contains(c.r.form.Seen, cmd.ID) {
-		return
+	if cmd.ID != "" {
+		if slices.Contains(c.r.form.Seen, cmd.ID) {
+			return
+		}
+		c.r.form.Seen = append(c.r.form.Seen, cmd.ID)
 	}
-	c.r.form.Seen = append(c.r.form.Seen, cmd.ID)
 	if n := len(c.r.form.Seen) - maxSeen; n > 0 {
 		c.r.form.Seen = slices.Delete(c.r.form.Seen, 0, n)
 	}

@@ -55,7 +55,7 @@ func waitingNow(p *stages.Plan, r *Run) []stages.Awaited {
 	}
 	out = append(out, windowsAwaited(p, r)...)
 	for i := range r.form.Waiting {
-		out = append(out, awaitsRetry(p, &r.form.Waiting[i]))
+		out = append(out, awaitsRetry(p, r, &r.form.Waiting[i]))
 	}
 	if r.form.Capped {
 		out = append(out, stages.Awaited{Kind: stages.AwaitCap, Name: p.Strategy.Cap, Message: "what runs may have in flight together is used up, or it is the turn of another one"})
@@ -181,12 +181,12 @@ func windowsAwaited(p *stages.Plan, r *Run) []stages.Awaited {
 	return out
 }
 
-func awaitsRetry(p *stages.Plan, y *runstate.Retrying) stages.Awaited {
+func awaitsRetry(p *stages.Plan, r *Run, y *runstate.Retrying) stages.Awaited {
 	a := stages.Awaited{Kind: stages.AwaitTime, Name: p.Clusters[y.Pos].Name, Until: y.NotYet.Time(), Message: y.Message}
 	if y.Closed {
 		a.Kind = stages.AwaitWindow
 	}
-	if limit := p.Strategy.UnreachableDeadline.Duration; limit > 0 && y.Tries > 0 {
+	if limit := p.Strategy.UnreachableDeadline.Duration; limit > 0 && y.Tries > 0 && !y.Closed && !p.Stages[r.form.Stage].Remove {
 		a.Message += "; it fails if it is not reached by " + y.Since.Add(limit).Time().UTC().Format(time.RFC3339)
 	}
 	return a
@@ -292,7 +292,7 @@ func Explain(p *stages.Plan, r *Run, cluster string) (stages.Explanation, error)
 		}
 		y := book.Retrying(pos)
 		e.Attempt, e.Reason = y.Attempt, "to be started again: "+y.Message
-		e.Waiting = []stages.Awaited{awaitsRetry(p, y)}
+		e.Waiting = []stages.Awaited{awaitsRetry(p, r, y)}
 	default:
 		e.Reason, e.Waiting = notStarted(p, r, pos), Waiting(p, r)
 	}

@@ -62,10 +62,13 @@ func (c *checker) silently(r *Run) {
 // after a stop.
 func (c *checker) pending(pos, attempt int, message string) {
 	m := &c.members[pos]
-	next := member{state: stages.Pending, attempt: attempt, started: m.started, sent: m.sent, spent: c.now - m.started}
+	next := member{state: stages.Pending, attempt: attempt, started: m.started, sent: m.mayHaveChanged(), spent: c.now - m.started}
 	if attempt == m.attempt {
-		if m.sent {
+		if m.mayHaveChanged() {
 			c.fail("counts", "cluster %d gave its slot up after an apply was sent", pos)
+		}
+		if m.tries > 0 && c.unreachedInTime(pos) && c.state == stages.Running {
+			c.fail("6", "cluster %d is Pending again after its deadline", pos)
 		}
 		if m.tries > 0 && m.message == message && !m.silent {
 			c.fail("counts", "cluster %d is Pending as before, and an event says so", pos)
@@ -75,15 +78,19 @@ func (c *checker) pending(pos, attempt int, message string) {
 			next.unreached = c.now
 		}
 		next.until = c.now.Add(c.wait(next.tries))
+		at, _ := c.p.StageOf(pos)
+		if limit := c.p.Strategy.UnreachableDeadline.Duration; limit > 0 && !c.p.Stages[at].Remove && c.now < next.unreached.Add(limit) {
+			next.until = min(next.until, next.unreached.Add(limit))
+		}
 	}
 	*m = next
 }
 
-// unreachedInTime reports whether a Pending cluster was not reached within UnreachableDeadline.
+// unreachedInTime reports whether a cluster was not reached within UnreachableDeadline.
 func (c *checker) unreachedInTime(pos int) bool {
 	m, limit := &c.members[pos], c.p.Strategy.UnreachableDeadline.Duration
 	at, _ := c.p.StageOf(pos)
-	return limit > 0 && m.state == stages.Pending && m.tries > 0 && !c.p.Stages[at].Remove && c.now >= m.unreached.Add(limit)
+	return limit > 0 && m.tries > 0 && !c.p.Stages[at].Remove && c.now >= m.unreached.Add(limit)
 }
 
 // wait returns the wait after that many tries to reach a cluster.
@@ -140,7 +147,7 @@ func (c *checker) slot(f *runstate.InFlight) {
 		if c.now < m.until {
 			c.fail("time", "cluster %d was tried again too early", f.Pos)
 		}
-		*m = member{state: stages.Running, attempt: f.Attempt, started: m.started, sent: m.sent}
+		*m = member{state: stages.Running, attempt: f.Attempt, started: m.started, sent: m.sent, assumed: m.assumed}
 	}
 	if f.Attempt != m.attempt || m.backing != (f.Phase == stages.BackingOff) {
 		c.fail("counts", "cluster %d is at attempt %d and its slot at %d", f.Pos, m.attempt, f.Attempt)
@@ -272,14 +279,10 @@ func (c *checker) moves() {
 		if m.state == stages.Running && m.backing && c.now >= m.until {
 			c.fail("6", "cluster %d was to be tried again", pos)
 		}
-		at, group := c.p.StageOf(pos)
+		at, _ := c.p.StageOf(pos)
 		flying := m.state == stages.Running || m.state == stages.Pending && c.p.Stages[at].Remove && !m.fresh
 		if d := c.deadline(at); d > 0 && flying && c.now >= m.started.Add(d) {
 			c.fail("6", "cluster %d is past its deadline", pos)
-		}
-		strict := c.p.Stages[at].Strict || c.p.Stages[at].Groups[group].Strict
-		if at == stage && c.unreachedInTime(pos) && !m.window && (!strict || c.room(at, group) > 0) {
-			c.fail("6", "cluster %d has not been reached in time", pos)
 		}
 	}
 	for k, g := range c.gates {

@@ -222,7 +222,7 @@ func (c *checker) retried(e *stages.Event) {
 			continue
 		}
 		n++
-		next := member{state: stages.Pending, attempt: m.attempt + 1, started: c.now, sent: m.sent || m.state == stages.Failed}
+		next := member{state: stages.Pending, attempt: m.attempt + 1, started: c.now, sent: m.sent || m.state == stages.Failed && !m.unchanged}
 		if m.state == stages.Skipped && m.attempt == 0 {
 			next = member{state: stages.NotStarted}
 		}

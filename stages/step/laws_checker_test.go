@@ -49,13 +49,13 @@ type member struct {
 	// backing: an attempt failed, and the next is due at until.
 	backing bool
 	until   stages.Instant
-	// sent reports whether an attempt has reported that it changed the cluster, or may have done so
-	// while nobody watched. applied reports
+	// sent reports whether an attempt has reported that it changed the cluster, and assumed whether
+	// one may have done so while nobody watched. applied reports
 	// whether the current attempt was carried out. proven reports whether the last report was a
 	// proof, and since is the time since which there was no report to the contrary. left reports
 	// whether the cluster can be out of flight, and done whether it can complete without a soak.
-	sent, applied, proven, left, done bool
-	since                             stages.Instant
+	sent, assumed, applied, proven, left, done bool
+	since                                      stages.Instant
 	// window reports whether the cluster is Pending because it is outside its window, and fresh
 	// whether it has never been in flight then. gone reports whether it left, and pointless whether
 	// a report said that there is nothing to do.
@@ -67,9 +67,13 @@ type member struct {
 	message string
 	// unreached is the time of the first of the tries, or of the resumption of the run since.
 	unreached stages.Instant
+	// unchanged reports whether the cluster failed because it was not reached.
+	unchanged bool
 	spent     stages.Instant
 	silent    bool
 }
+
+func (m *member) mayHaveChanged() bool { return m.sent || m.assumed }
 
 type stageModel struct {
 	started, ended bool
@@ -222,7 +226,7 @@ func (c *checker) take(in stages.Input, ready *Ready) {
 	}
 	for i := range c.members {
 		if m := &c.members[i]; in.Unwatched {
-			m.sent = m.sent || m.state == stages.Running && !m.backing && !m.applied // unseen
+			m.assumed = m.assumed || m.state == stages.Running && !m.backing && !m.applied && !m.sent
 			m.proven = false
 		}
 	}
@@ -254,15 +258,15 @@ func (c *checker) observe(pos int, o *stages.Observation) {
 	}
 	before := m.sent
 	m.sent = m.sent || o.Sent || o.Applied && !o.Unchanged
-	if !o.Unreachable || m.sent {
+	if !o.Unreachable || m.mayHaveChanged() {
 		m.tries = 0
 	}
 	switch {
 	case o.Unreachable:
 		stage, _ := c.p.StageOf(pos)
 		d := c.deadline(stage)
-		m.left, m.proven = !m.sent && (d == 0 || c.now < m.started.Add(d)), false
-		m.silent = !m.sent && m.tries > 0 && m.message == o.Message
+		m.left, m.proven = !m.mayHaveChanged() && (d == 0 || c.now < m.started.Add(d)), false
+		m.silent = !m.mayHaveChanged() && m.tries > 0 && m.message == o.Message
 		return
 	case o.Skipped:
 		m.pointless, m.left, m.proven = !m.sent, !m.sent, false

@@ -23,8 +23,7 @@ func (c *checker) clusterEvent(e *stages.Event) {
 		c.shut(pos, e)
 		return
 	}
-	late := e.Type == stages.ClusterFailed && c.unreachedInTime(pos)
-	if e.Type != stages.ClusterStarted && e.Type != stages.ClusterSkipped && m.state != stages.Running && !late {
+	if e.Type != stages.ClusterStarted && e.Type != stages.ClusterSkipped && m.state != stages.Running {
 		c.fail("counts", "%s of %s, which is %s", e.Type, e.Cluster, m.state)
 	}
 	switch e.Type {
@@ -36,7 +35,7 @@ func (c *checker) clusterEvent(e *stages.Event) {
 			c.fail("time", "%s is Pending until %s, not %s", e.Cluster, since(e.Until), since(m.until.Time()))
 		}
 	case stages.ClusterRetrying:
-		*m = member{state: stages.Running, attempt: m.attempt, started: m.started, sent: m.sent, backing: true, until: stages.At(e.Until)}
+		*m = member{state: stages.Running, attempt: m.attempt, started: m.started, sent: m.sent, assumed: m.assumed, backing: true, until: stages.At(e.Until)}
 	case stages.ClusterCompleted, stages.ClusterRemoved:
 		c.completed(pos, e)
 	case stages.ClusterFailed, stages.ClusterSkipped:
@@ -137,7 +136,8 @@ func (c *checker) ended(pos int, e *stages.Event) {
 		m.attempt-- // Attempt counted the next attempt
 	}
 	m.gone = m.gone || state == stages.Skipped && strings.HasPrefix(e.Message, "Removed:")
-	m.sent = m.sent || m.state == stages.Failed
+	m.sent = m.sent || m.assumed || m.state == stages.Failed && !m.unchanged
+	m.unchanged = state == stages.Failed && strings.HasPrefix(e.Message, "not reached within") && !m.sent
 	m.fresh, m.window, m.pointless = false, false, false
 	c.end(pos, state)
 }

@@ -68,7 +68,7 @@ func (c *checker) resumed(was stages.State) {
 		}
 		at, _ := c.p.StageOf(pos)
 		if at == stage && m.state == stages.Failed && !m.gone && !c.asked(stages.Retry) && (was == stages.Failed || c.p.Strategy.Profile == stages.Workflow) {
-			*m = member{state: stages.Pending, attempt: m.attempt + 1, started: c.now, sent: true}
+			*m = member{state: stages.Pending, attempt: m.attempt + 1, started: c.now, sent: !m.unchanged}
 			c.reopen(pos)
 		}
 	}

@@ -40,7 +40,7 @@ func (b *backCase) everyCluster(out *stages.Plan) {
 	for pos, state := range b.r.States(b.p) {
 		c := &b.p.Clusters[pos]
 		had, n := b.previous[c.Name], times[c.Name]+kept[c.Name]
-		touched := state == stages.Completed || state == stages.Failed || b.sent(pos)
+		touched := state == stages.Completed || state == stages.Failed && !b.unreached(pos) || b.sent(pos)
 		same := state == stages.Completed && c.Revision >= 0 && b.p.Revisions[c.Revision] == had.Revision
 		switch {
 		case !touched && n > 0:
@@ -62,9 +62,14 @@ func (b *backCase) everyCluster(out *stages.Plan) {
 // sent reports whether something may have been sent to a cluster that has not ended.
 func (b *backCase) sent(pos int) bool {
 	is := func(at int, sent bool) bool { return at == pos && sent }
-	return slices.ContainsFunc(b.r.form.InFlight, func(f runstate.InFlight) bool { return f.Attempt != 0 && is(f.Pos, f.Sent) }) ||
+	return slices.ContainsFunc(b.r.form.InFlight, func(f runstate.InFlight) bool { return f.Attempt != 0 && is(f.Pos, f.Sent || f.Assumed) }) ||
 		slices.ContainsFunc(b.r.form.Waiting, func(y runstate.Retrying) bool { return is(y.Pos, y.Sent) }) ||
 		slices.ContainsFunc(b.r.form.Unsuccessful, func(x runstate.Unsuccessful) bool { return x.First <= pos && pos <= x.Last && x.Sent })
+}
+
+// unreached reports whether a cluster failed because it was not reached.
+func (b *backCase) unreached(pos int) bool {
+	return slices.ContainsFunc(b.r.form.Unsuccessful, func(x runstate.Unsuccessful) bool { return x.First <= pos && pos <= x.Last && x.Unreached })
 }
 
 // goes checks the target of a cluster.

@@ -81,11 +81,6 @@ func runMutants() []mutant {
 				r.form.Waiting[i].Spent = 0
 			}
 		}),
-		onRun("forgets since when clusters cannot be reached", "6", func(_ *stages.Plan, r *Run) {
-			for i := range r.form.Waiting {
-				r.form.Waiting[i].Since = r.Now
-			}
-		}),
 		onRun("tries to reach clusters too early", "4", func(_ *stages.Plan, r *Run) {
 			for i := range r.form.Waiting {
 				r.form.Waiting[i].NotYet = min(1, r.form.Waiting[i].NotYet)

@@ -43,7 +43,11 @@ func (ob observer) observe(o *stages.Observation) {
 	if o.Altered != "" {
 		ob.emitCluster(pos, stages.Event{Type: stages.ObjectsAltered, Attempt: f.Attempt, Message: cut(o.Altered)})
 	}
-	if o.Unreachable && !f.Sent {
+	switch {
+	case o.Unreachable && f.MayHaveChanged():
+		ob.silent(f, o)
+		return
+	case o.Unreachable:
 		ob.unreachable(f, o)
 		return
 	}
@@ -51,9 +55,7 @@ func (ob observer) observe(o *stages.Observation) {
 	switch {
 	case o.Skipped && !f.Sent:
 		ob.leave(f, stages.Skipped, o.Message)
-	case o.Unreachable && f.Drain:
-		ob.leave(f, stages.Skipped, "skipped in flight; it cannot be reached: "+o.Message)
-	case o.Unreachable, o.Skipped:
+	case o.Skipped:
 		ob.interruptSoak(f)
 		ob.note(f, o.Message)
 	case o.Failed:
@@ -74,6 +76,16 @@ func (ob observer) note(f *runstate.InFlight, message string) {
 // unreachable passes the slot of a cluster that was never reached to the next cluster, unless its
 // time is up. If maxUnreached clusters wait already, only one of those may take the slot.
 func (ob observer) unreachable(f *runstate.InFlight, o *stages.Observation) {
+	if f.Since == 0 {
+		f.Since = ob.now
+		ob.changed = true
+	}
+	limit := ob.reachLimit()
+	end := f.Since.Add(limit)
+	if limit > 0 && ob.now >= end && ob.r.State == stages.Running && !f.Drain {
+		ob.failUnreached(f, notReached(limit, o.Message))
+		return
+	}
 	unreached := 0
 	for i := range ob.r.form.Waiting {
 		if ob.r.form.Waiting[i].Tries > 0 {
@@ -89,19 +101,14 @@ func (ob observer) unreachable(f *runstate.InFlight, o *stages.Observation) {
 		ob.note(f, o.Message)
 		return
 	}
-	if f.Tries == 0 {
-		f.Since = ob.now
-	}
-	if st, _, ok := ob.stage(); ok && !st.Remove && ob.r.State == stages.Running {
-		if limit := ob.p.Strategy.UnreachableDeadline.Duration; limit > 0 && ob.now >= f.Since.Add(limit) {
-			ob.failCluster(f, notReached(limit, o.Message))
-			return
-		}
-	}
 	news := f.Tries == 0 || values.Cut(f.Message, maxRetryMessage) != values.Cut(o.Message, maxRetryMessage)
 	f.Message = cut(o.Message)
 	f.Tries++
-	ob.retryLater(f, ob.now.Add(backoff(&ob.p.Strategy, f.Tries)), news)
+	notYet := ob.now.Add(backoff(&ob.p.Strategy, f.Tries))
+	if limit > 0 && end > ob.now {
+		notYet = min(notYet, end)
+	}
+	ob.retryLater(f, notYet, news)
 	if next >= 0 {
 		ob.start.startAgain(next)
 	}
@@ -244,12 +251,11 @@ func (ob observer) clocks() {
 			ob.healthy(f, false)
 		case f.Phase == stages.Measuring && ob.now >= f.Checks.Until:
 			ob.failCluster(f, "its checks have expired: "+stages.UnsuccessfulChecks(f.Checks.Checks))
+		default:
+			ob.giveUp(f)
 		}
 	})
 	ob.timeouts()
-	if ob.r.State == stages.Running {
-		ob.expireWaiting()
-	}
 	if ob.r.State != stages.Running { // a deadline that has just passed may have ended the run
 		return
 	}
@@ -260,6 +266,7 @@ func (ob observer) clocks() {
 			ob.changed = true
 		}
 	})
+	ob.expireWaiting(deadline)
 }
 
 // late reports whether the deadline of a cluster has passed.
@@ -280,56 +287,65 @@ func (ob observer) overdue(f *runstate.InFlight, deadline time.Duration) {
 	ob.failCluster(f, reason)
 }
 
-// expireWaiting ends the wait for clusters that could not be reached in time. It
-// skips them in the stage that cleans clusters, and fails them in other stages.
-func (ob observer) expireWaiting() {
-	st, run, ok := ob.stage()
-	if !ok {
+// expireWaiting abandons clusters that could not be reached to be cleaned before the deadline.
+func (ob observer) expireWaiting(deadline time.Duration) {
+	if st, _, ok := ob.stage(); !ok || !st.Remove {
 		return
 	}
-	failed := false
 	for i, y := range slices.Backward(ob.r.form.Waiting) {
-		end, limit := reachedBy(ob.draft, st, &y)
-		switch {
-		case end == 0 || ob.now < end || !st.Remove && !ob.mayFail(st, run, y.Pos):
-		case st.Remove:
+		if ob.now >= y.Started.Add(deadline) {
 			ob.dropRetry(i)
-			ob.recordSkipped(skippedRetry(&y, "not cleaned within "+limit.String()+": "+y.Message))
-		default:
-			ob.dropRetry(i)
-			ob.failWaiting(&y, notReached(limit, y.Message))
-			failed = true
+			ob.recordSkipped(skippedRetry(&y, "not cleaned within "+deadline.String()+": "+y.Message))
 		}
-	}
-	if failed {
-		ob.checkBudget()
 	}
 }
 
-// mayFail reports whether a strict budget has room for the failure of a cluster without a slot. If
-// not, the cluster fails once a cluster in flight has ended.
-func (ob observer) mayFail(st *stages.PlannedStage, run *runstate.StageRun, pos int) bool {
-	_, group := ob.p.StageOf(pos)
-	room, own := ob.start.room(st, run)
-	return (!st.Strict || room > 0) && (!st.Groups[group].Strict || own[group] > 0)
+// silent notes that a cluster that keeps its slot cannot be reached.
+func (ob observer) silent(f *runstate.InFlight, o *stages.Observation) {
+	if f.Since == 0 {
+		f.Since = ob.now
+		ob.changed = true
+	}
+	ob.interruptSoak(f)
+	ob.note(f, o.Message)
+}
+
+// giveUp ends the flight of a cluster that keeps its slot and has been unreachable for too long: a
+// skipped cluster after a retry's longest wait, and one of which a change is only assumed after
+// UnreachableDeadline.
+func (ob observer) giveUp(f *runstate.InFlight) {
+	limit, assumed := ob.reachLimit(), f.Assumed && !f.Sent
+	switch {
+	case f.Since == 0 || !f.MayHaveChanged():
+	case f.Drain && ob.now >= f.Since.Add(maxBackoff(&ob.p.Strategy)):
+		ob.leave(f, stages.Skipped, "skipped in flight; it cannot be reached: "+f.Message)
+	case assumed && limit > 0 && ob.r.State == stages.Running && ob.now >= f.Since.Add(limit):
+		ob.failCluster(f, notReached(limit, f.Message))
+	}
+}
+
+// wakeToGiveUp sets the alarm for giveUp.
+func (d *draft) wakeToGiveUp(f *runstate.InFlight, w *alarm) {
+	if f.Drain {
+		w.at(f.Since.Add(maxBackoff(&d.p.Strategy)))
+	}
+	if limit := d.reachLimit(); limit > 0 && f.Assumed && !f.Sent {
+		w.at(f.Since.Add(limit))
+	}
+}
+
+// failUnreached fails a cluster that the run has neither reached nor changed.
+func (ob observer) failUnreached(f *runstate.InFlight, reason string) {
+	pos, attempt := f.Pos, f.Attempt
+	ob.free(f)
+	_, g := ob.groupOf(pos)
+	g.Failed++
+	ob.addUnsuccessful(runstate.Unsuccessful{First: pos, Last: pos, State: stages.Failed, Unreached: true, Attempts: attempt, Reason: reason})
+	ob.emitCluster(pos, stages.Event{Type: stages.ClusterFailed, Attempt: attempt, Message: cut(reason)})
+	ob.checkBudget()
 }
 
 // notReached is the reason why a cluster that could not be reached has failed.
 func notReached(limit time.Duration, message string) string {
 	return "not reached within " + limit.String() + ": " + message
-}
-
-// reachedBy returns the deadline for reaching a cluster in Waiting, 0 for none, and the duration
-// from its first attempt to this deadline.
-func reachedBy(d *draft, st *stages.PlannedStage, y *runstate.Retrying) (stages.Instant, time.Duration) {
-	limit := d.p.Strategy.UnreachableDeadline.Duration
-	switch {
-	case st.Remove:
-		limit = timeLimit(d.p, &d.r)
-		return y.Started.Add(limit), limit
-	case limit == 0 || y.Tries == 0 || y.Closed:
-		return 0, 0
-	default:
-		return y.Since.Add(limit), limit
-	}
 }

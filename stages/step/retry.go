@@ -95,7 +95,7 @@ func (c commands) requeue(only stages.Only) (n int) {
 			gone := e.Last - e.First + 1
 			gr.Failed -= gone
 			gr.Skipped += gone
-			e.State, e.Sent, e.Reason = stages.Skipped, true, values.HasLeft
+			e.State, e.Sent, e.Unreached, e.Reason = stages.Skipped, !e.Unreached, false, values.HasLeft
 			c.addUnsuccessful(e)
 			for pos := e.First; pos <= e.Last; pos++ {
 				c.emitCluster(pos, stages.Event{Type: stages.ClusterSkipped, Message: values.HasLeft})
@@ -132,7 +132,7 @@ func (c commands) requeueRange(gr *runstate.GroupRun, e runstate.Unsuccessful) {
 		return
 	}
 	// The run does not record which failed clusters were changed, so each may have been.
-	y := runstate.Retrying{Attempt: e.Attempts + 1, Sent: e.Sent || e.State == stages.Failed}
+	y := runstate.Retrying{Attempt: e.Attempts + 1, Sent: e.Sent || e.State == stages.Failed && !e.Unreached}
 	if st, _, _ := c.stage(); st.Remove {
 		y.Started = c.now
 	}

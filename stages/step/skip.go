@@ -35,7 +35,7 @@ func (s skipping) cluster(pos int) {
 	case d.undefer(pos):
 	case retryable(d.p, &d.r, pos):
 		failed := runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos)
-		e.Attempts, e.Sent, e.Gone = failed.Attempts, true, failed.Gone
+		e.Attempts, e.Sent, e.Gone = failed.Attempts, !failed.Unreached, failed.Gone
 		d.removeUnsuccessful(pos)
 		_, g := d.groupOf(pos)
 		g.Failed--

@@ -94,9 +94,13 @@ func (s *starter) keptFrom(pos int) int {
 
 // startNext starts a cluster of a group: a retry that is due, the next new cluster, or an unreached
 // cluster that is due. Unreached clusters come last, so that they never keep the others from their
-// turn.
+// turn; but after UnreachableDeadline a cluster has its last try first.
 func (s *starter) startNext(c cursor) bool {
-	if i := s.due(c, false); i >= 0 {
+	if i := s.due(c, s.isOverdue); i >= 0 {
+		s.startAgain(i)
+		return true
+	}
+	if i := s.due(c, func(y *runstate.Retrying) bool { return y.Tries == 0 }); i >= 0 {
 		s.startAgain(i)
 		return true
 	}
@@ -104,19 +108,27 @@ func (s *starter) startNext(c cursor) bool {
 		s.launch(runstate.InFlight{Pos: pos, Attempt: 1, Started: s.now})
 		return true
 	}
-	if i := s.due(c, true); i >= 0 {
+	if i := s.due(c, isUnreached); i >= 0 {
 		s.startAgain(i)
 		return true
 	}
 	return false
 }
 
-// due returns the index in Waiting of a cluster before the end of c that must be started now, or
-// -1. It looks only at unreached clusters or only at the others.
-func (s *starter) due(c cursor, unreached bool) int {
+func isUnreached(y *runstate.Retrying) bool { return y.Tries > 0 }
+
+// isOverdue reports whether a cluster in Waiting was not reached within UnreachableDeadline.
+func (s *starter) isOverdue(y *runstate.Retrying) bool {
+	limit := s.reachLimit()
+	return limit > 0 && isUnreached(y) && s.now >= y.Since.Add(limit)
+}
+
+// due returns the index in Waiting of a cluster before the end of c that must be started now and
+// that matches which, or -1.
+func (s *starter) due(c cursor, which func(*runstate.Retrying) bool) int {
 	load := s.load()
 	for i := range s.r.form.Waiting {
-		if y := &s.r.form.Waiting[i]; (y.Tries > 0) == unreached && c.has(y.Pos) && load.full(s.p.Clusters[y.Pos].Cell) == nil && s.mayStart(y) {
+		if y := &s.r.form.Waiting[i]; which(y) && c.has(y.Pos) && load.full(s.p.Clusters[y.Pos].Cell) == nil && s.mayStart(y) {
 			return i
 		}
 	}
@@ -137,7 +149,7 @@ func (s *starter) dueUnreached(pos int) int {
 	load, cell := s.load(), s.p.Clusters[pos].Cell
 	load.count(cell, -1)
 	defer load.count(cell, 1)
-	return s.due(c, true)
+	return s.due(c, isUnreached)
 }
 
 // startAgain starts the cluster at index i of Waiting. The time that it was Pending counts only in
@@ -146,8 +158,11 @@ func (s *starter) startAgain(i int) {
 	y := s.r.form.Waiting[i]
 	s.dropRetry(i)
 	f := runstate.InFlight{
-		Pos: y.Pos, Attempt: y.Attempt, Sent: y.Sent, Tries: y.Tries, Since: y.Since,
+		Pos: y.Pos, Attempt: y.Attempt, Sent: y.Sent, Tries: y.Tries,
 		Started: s.now - stages.Instant(y.Spent), Message: y.Message,
+	}
+	if y.Tries > 0 {
+		f.Since = y.Since
 	}
 	if st, _, ok := s.stage(); ok && st.Remove {
 		f.Started = y.Started

@@ -120,12 +120,14 @@ func (l lookup) State(pos int) stages.State {
 // MayHaveChanged reports whether the run may have changed the cluster at pos.
 func (r *Run) MayHaveChanged(pos int, state stages.State) bool {
 	switch state {
-	case stages.Completed, stages.Failed:
+	case stages.Completed:
 		return true
+	case stages.Failed:
+		return !runstate.UnsuccessfulAt(r.form.Unsuccessful, pos).Unreached
 	case stages.Skipped:
 		return runstate.UnsuccessfulAt(r.form.Unsuccessful, pos).Sent
 	case stages.Running:
-		return slices.ContainsFunc(r.form.InFlight, func(f runstate.InFlight) bool { return f.Attempt != 0 && f.Pos == pos && f.Sent })
+		return slices.ContainsFunc(r.form.InFlight, func(f runstate.InFlight) bool { return f.Attempt != 0 && f.Pos == pos && f.MayHaveChanged() })
 	case stages.Pending:
 		return slices.ContainsFunc(r.form.Waiting, func(y runstate.Retrying) bool { return y.Pos == pos && y.Sent })
 	default:

@@ -125,6 +125,9 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 			if deadline > 0 {
 				w.at(f.Started.Add(deadline))
 			}
+			if f.Since != 0 && f.MayHaveChanged() {
+				d.wakeToGiveUp(f, &w)
+			}
 		}
 	}
 	nextMeasurement(d, &w)
@@ -137,8 +140,9 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 	for i := range d.r.form.Waiting {
 		y := &d.r.form.Waiting[i]
 		w.at(y.NotYet)
-		end, _ := reachedBy(d, st, y)
-		w.at(end)
+		if st.Remove {
+			w.at(y.Started.Add(deadline))
+		}
 	}
 	for i := range run.Groups {
 		gr := &run.Groups[i]

@@ -100,7 +100,7 @@ func goldenRecords() map[string]any {
 var (
 	goldenTime     = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	goldenBinding  = approval.Binding{RunUID: "uid", Stage: "canary", When: approval.After, Attempt: 1, Plan: "plan"}
-	goldenInFlight = runstate.InFlight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, SoakEnds: 1700000000005, NotYet: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000, Checks: &runstate.ClusterCheckRun{Since: 1700000000003, Until: 1700000000004, Checks: []stages.CheckRun{goldenCheck}}}
+	goldenInFlight = runstate.InFlight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Assumed: true, Drain: true, Started: 1700000000001, SoakEnds: 1700000000005, NotYet: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000, Checks: &runstate.ClusterCheckRun{Since: 1700000000003, Until: 1700000000004, Checks: []stages.CheckRun{goldenCheck}}}
 	goldenCheck    = stages.CheckRun{
 		Name: "errors", Phase: check.Failed, Number: 10, Successful: 1, Failed: 2, Inconclusive: 3, Errors: 4, ErrorsInARow: 5, Last: check.Error,
 		Value: "0.2", Message: "0.2 is more than 0.1", At: 6, Next: 7, Bad: "check errors is Failed",
@@ -224,7 +224,7 @@ func goldenRun() *Run {
 			Gates: gates, Checks: []stages.CheckRun{goldenCheck}, SkipGates: true, SkipWait: true,
 		}},
 		Waiting:      []runstate.Retrying{{Pos: 1, Attempt: 2, Sent: true, Tries: 3, Since: 3, NotYet: 4, Started: 2, Spent: 7, Message: "unreachable", Closed: true}},
-		Unsuccessful: []runstate.Unsuccessful{{First: 2, Last: 3, State: stages.Skipped, Gone: true, Attempts: 2, Reason: "removed", Sent: true}},
+		Unsuccessful: []runstate.Unsuccessful{{First: 2, Last: 3, State: stages.Skipped, Gone: true, Unreached: true, Attempts: 2, Reason: "removed", Sent: true}},
 		Seen:         []string{"id-1"},
 	}
 	return rec

@@ -32,7 +32,7 @@ type player struct {
 	// person.
 	resume, wait bool
 	// answered are the requests of resumed workflows, by the bindings of their answers. A binding
-	// without a stage is the resumption of a suspended run.
+	// without a stage is that of suspension.
 	answered map[approval.Binding]bool
 }
 
@@ -106,6 +106,11 @@ func (p *player) play(ctx context.Context) error {
 			if outcomes, moving, err = p.reconcile(ctx); err != nil {
 				return false, err
 			}
+			for i, out := range outcomes {
+				if w := out.Status.Workflow; w != nil && !w.Suspend {
+					delete(p.answered, suspension(p.docs.applications[i])) // a person may suspend it again
+				}
+			}
 			for e, err := range events.Past(ctx) {
 				if err == nil && e.Run != "" {
 					err = p.PrintLine(e, watch.Line(e))
@@ -141,6 +146,11 @@ func (p *player) answer(ctx context.Context, now []delivery.Outcome) error {
 	return nil
 }
 
+// suspension stands in answered for the suspension of an application's run by a person.
+func suspension(app *unstructured.Unstructured) approval.Binding {
+	return approval.Binding{RunUID: nameOf(app)}
+}
+
 // resumeOnce resumes a workflow that waits for a person. It resumes each of its requests once, and
 // once a run that a person suspended, because the requests stay open and the run stays suspended
 // until an engine takes the commands. If nothing waits for a person, it resumes the workflow only
@@ -155,7 +165,7 @@ func (p *player) resumeOnce(ctx context.Context, app *unstructured.Unstructured,
 		waits = append(waits, r.Binding)
 	}
 	if rec.Run != nil && (rec.Run.State == stages.Stopped || rec.Run.State == stages.Stopping) {
-		waits = append(waits, approval.Binding{RunUID: rec.Run.UID, Attempt: rec.Run.Attempt})
+		waits = append(waits, suspension(app))
 	}
 	isNew := func(b approval.Binding) bool { return !p.answered[b] }
 	if !slices.ContainsFunc(waits, isNew) && (len(waits) > 0 || !always) {
