@@ -15,7 +15,7 @@ import (
 )
 
 // A placement with a run that is running or stopping is not deleted unless the deletion is forced.
-// Other runs do not matter: runs that have ended, runs of other placements and of other namespaces.
+// A repeated deletion is not refused. Other runs do not matter: runs that have ended, runs of other placements and of other namespaces.
 func TestAPlacementWithARunInProgressIsDeletedByForce(t *testing.T) {
 	object := func(kind, namespace, name, placement, state string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": placementAPI, "kind": kind}}
@@ -27,6 +27,8 @@ func TestAPlacementWithARunInProgressIsDeletedByForce(t *testing.T) {
 		}
 		return u
 	}
+	gone := object("ClusterResourcePlacement", "", "gone", "", "")
+	gone.SetDeletionTimestamp(new(metav1.Now()))
 	client := fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{
 		api.ClusterScope.GVR(api.RunKind): "ClusterStagedUpdateRunList", api.NamespaceScope.GVR(api.RunKind): "StagedUpdateRunList",
 		api.ClusterScope.GVR(api.PlacementKind): "ClusterResourcePlacementList", api.NamespaceScope.GVR(api.PlacementKind): "ResourcePlacementList",
@@ -34,7 +36,7 @@ func TestAPlacementWithARunInProgressIsDeletedByForce(t *testing.T) {
 		object("ClusterResourcePlacement", "", "busy", "", ""), object("ClusterResourcePlacement", "", "idle", "", ""), object("ResourcePlacement", "shop", "idle", "", ""),
 		object("ResourcePlacement", "shop", "busy", "", ""), object("StagedUpdateRun", "shop", "run", "busy", "Stopping"),
 		object("ClusterStagedUpdateRun", "", "first", "busy", "Completed"), object("ClusterStagedUpdateRun", "", "second", "busy", "Running"),
-		object("ClusterStagedUpdateRun", "", "other", "idle", "Stopped"))
+		object("ClusterStagedUpdateRun", "", "other", "idle", "Stopped"), gone, object("ClusterStagedUpdateRun", "", "last", "gone", "Running"))
 	for _, name := range []string{"busy", "shop/busy"} {
 		h := &Hub{client: client, all: true}
 		err := h.deleteUnlessBusy(t.Context(), api.PlacementKind, name, false)
@@ -53,7 +55,7 @@ func TestAPlacementWithARunInProgressIsDeletedByForce(t *testing.T) {
 			t.Errorf("%s, forced: %v", name, err)
 		}
 	}
-	for _, name := range []string{"idle", "shop/idle"} {
+	for _, name := range []string{"idle", "shop/idle", "gone"} {
 		if err := (&Hub{client: client, all: true}).deleteUnlessBusy(t.Context(), api.PlacementKind, name, false); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -267,8 +267,11 @@ func (h *Hub) deleteUnlessBusy(ctx context.Context, kind, name string, force boo
 }
 
 // mayBeDeleted refuses the deletion of a run that is running or stopping, and of a placement with
-// such a run.
+// such a run. A repeated deletion changes nothing.
 func mayBeDeleted(ctx context.Context, h *Hub, u *unstructured.Unstructured) error {
+	if u.GetDeletionTimestamp() != nil {
+		return nil
+	}
 	const remedy = "stop it first, or force the deletion"
 	switch strings.TrimPrefix(u.GetKind(), "Cluster") {
 	case "StagedUpdateRun":
