@@ -121,7 +121,7 @@ func (o *options) check(ctx context.Context, c call, changes []declare.Change, e
 		case change.Run != nil && !placementDiffers(changes, change.Run.Placement):
 			var p *stages.Plan
 			if p, err = c.Preview(ctx, *change.Run); err == nil {
-				err = empty.checkPlan(c, change.Name, p)
+				err = empty.checkPlan(ctx, c, change.Run, p)
 			}
 		}
 		errs = append(errs, inDocument(change, err))

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -33,11 +34,12 @@ func (e *emptyStages) check(ctx context.Context, c call, spec fleet.RunSpec) err
 	if err != nil {
 		return nil //nolint:nilerr // see above
 	}
-	return e.checkPlan(c, spec.Name, p)
+	return e.checkPlan(ctx, c, &spec, p)
 }
 
-// checkPlan refuses a plan that has such a stage. A plan without any cluster changes nothing.
-func (e *emptyStages) checkPlan(c call, run string, p *stages.Plan) error {
+// checkPlan refuses a plan that has such a stage. A plan without any cluster changes nothing, and a
+// stage with clusters that the placement does not pick belongs to a strategy of several placements.
+func (e *emptyStages) checkPlan(ctx context.Context, c call, spec *fleet.RunSpec, p *stages.Plan) error {
 	if e.allowed || c.Hub != nil || p.Len() == 0 {
 		return nil
 	}
@@ -53,20 +55,41 @@ func (e *emptyStages) checkPlan(c call, run string, p *stages.Plan) error {
 		if st.Size() > 0 || st.Pauses() || waits == "" || at < 0 {
 			continue
 		}
-		why := ""
-		switch s := &p.Strategy.Stages[at]; {
-		case s.Take != nil, s.Rest: // the earlier stages took all
+		s, why := &p.Strategy.Stages[at], ""
+		if s.Take != nil || s.Rest { // the earlier stages took all
 			continue
+		}
+		has, err := hasClusters(ctx, c, spec.Placement, s)
+		if has {
+			continue
+		}
+		noCluster := "no cluster"
+		if err != nil {
+			noCluster += " of placement " + spec.Placement
+		}
+		switch {
 		case len(s.Clusters) > 0:
-			why = "no cluster is named " + strings.Join(s.Clusters, ", ")
+			why = noCluster + " is named " + strings.Join(s.Clusters, ", ")
 		case s.Selector != nil:
-			why = fmt.Sprintf("no cluster has %s (%s)", metav1.FormatLabelSelector(s.Selector), labels)
+			why = fmt.Sprintf("%s has %s (%s)", noCluster, metav1.FormatLabelSelector(s.Selector), labels)
 		default:
 			why = "it has no labelSelector"
 		}
-		errs = append(errs, fmt.Errorf("run %s: stage %s has no clusters, so its %s guards nothing: %s; --allow-empty-stages creates the run all the same", run, st.Name, waits, why))
+		errs = append(errs, fmt.Errorf("run %s: stage %s has no clusters, so its %s guards nothing: %s; --allow-empty-stages creates the run all the same", spec.Name, st.Name, waits, why))
 	}
 	return errors.Join(errs...)
+}
+
+// hasClusters reports whether the inventory has a cluster with the labels of a stage, whether the
+// placement picks it or not.
+func hasClusters(ctx context.Context, c call, placed string, s *stages.Stage) (bool, error) {
+	if s.Selector == nil {
+		return false, nil
+	}
+	r, err := c.Placement(placed).PreviewResolve(ctx, &placement.Policy{
+		Required: []placement.Term{{LabelSelector: *s.Selector}}, Tolerations: []placement.Toleration{{Operator: placement.Exists}},
+	})
+	return len(r.Clusters) > 0, err
 }
 
 // waitsFor names the task that a stage or one of its groups waits for, "" if there is none. An

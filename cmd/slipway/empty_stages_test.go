@@ -1,10 +1,16 @@
 package main
 
 import (
+	"context"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // canaryFile is a strategy whose first stage has no cluster of the store of newEnv, with tasks.
@@ -20,8 +26,7 @@ spec:
 }
 
 // create run and apply refuse a stage that waits for an approval or a time and has no cluster,
-// unless
-// --allow-empty-stages is set. The error names its selector, and nothing is written.
+// unless --allow-empty-stages is set. The error names its selector, and nothing is written.
 func TestAnEmptyStageThatWaitsIsRefused(t *testing.T) {
 	v := newEnv(t)
 	before := v.shows(cli.ExitDone, "get runs -o yaml") + v.shows(cli.ExitDone, "get placements -o yaml")
@@ -38,6 +43,20 @@ func TestAnEmptyStageThatWaitsIsRefused(t *testing.T) {
 	}
 	v.shows(cli.ExitDone, "apply --allow-empty-stages -f "+wait, "run/shop-4: created")
 	v.shows(cli.ExitDone, "create run shop-5 --placement shop --strategy "+v.write("plain.yaml", canaryFile("maxConcurrency: 2"))+"/plain.yaml", "warning: stage canary has no clusters", "run/shop-5: created")
+}
+
+// A strategy that several placements share may have a stage for clusters that a placement does not
+// pick.
+func TestAStageForOtherPlacementsMayBeEmpty(t *testing.T) {
+	v := newEnv(t)
+	v.engine(func(ctx context.Context, e *fleet.Engine) {
+		canary := placement.Term{LabelSelector: metav1.LabelSelector{MatchLabels: map[string]string{"ring": "canary"}}}
+		v.must(e.PutPlacement(ctx, fleet.Placement{
+			Name: "part", Policy: placement.Policy{Required: []placement.Term{canary}}, Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}},
+		}))
+	})
+	file := v.write("rest.yaml", strings.Replace(canaryFile("afterStageTasks: [{type: Approval}]"), "canry", "rest", 1)) + "/rest.yaml"
+	v.shows(cli.ExitDone, "create run part-1 --placement part --strategy "+file, "warning: stage canary has no clusters", "run/part-1: created")
 }
 
 // The plan of a run whose placement changes in the same files is made after the placement is
