@@ -52,7 +52,7 @@ func (h RunHandle) Command(ctx context.Context, c stages.Command) error {
 	if err := problems.About("command to run "+h.name, commandProblems(c)); err != nil {
 		return err
 	}
-	unlock, err := h.e.commands.Lock(ctx)
+	unlock, err := h.e.commands.Lock(ctx, h.name)
 	if err != nil {
 		return err
 	}

@@ -122,6 +122,33 @@ func TestASecondDecision(t *testing.T) {
 	})
 }
 
+// A command that is slow to be stored delays no command to another run.
+func TestASlowCommandDelaysNoOtherRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSmallEnv(t, 2)
+		slow := faulty.NewPlan(faulty.On(func(c faulty.Call) bool {
+			if c.Op == "put" && strings.HasPrefix(c.Key, "command/") {
+				time.Sleep(time.Second)
+			}
+			return false
+		}, faulty.Before(nil)))
+		e := w.newEngine(fleet.Config{Store: slow.Store(w.store)})
+		w.declare(e, smallPlacement("web"))
+		for _, run := range []string{"a", "b"} {
+			w.create(e, fleet.RunSpec{Name: run, Placement: "web", Strategy: allAtOnce(1)})
+		}
+		begun := time.Now()
+		var both sync.WaitGroup
+		for _, run := range []string{"a", "b"} {
+			both.Go(func() { must(0, e.Run(run).Command(t.Context(), stages.Command{Verb: stages.Abort}))(t) })
+		}
+		both.Wait()
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("commands to two runs take %s, want 1s", took)
+		}
+	})
+}
+
 // The commands that no engine has executed count as executed, a command with the ID of a stored one
 // is accepted again, and Recorded lists the stored commands.
 func TestCommandsWithoutAnEngine(t *testing.T) {

@@ -93,7 +93,7 @@ func (h RunHandle) Rollback(ctx context.Context, o RollbackOptions) (string, err
 // requestRollback stores the request to roll back a run that has not ended, and returns the name of
 // the rollback run. It stores nothing if such a request is stored already.
 func (h RunHandle) requestRollback(ctx context.Context, c stages.Command) (name string, err error) {
-	unlock, err := h.e.commands.Lock(ctx)
+	unlock, err := h.e.commands.Lock(ctx, h.name)
 	if err != nil {
 		return "", err
 	}

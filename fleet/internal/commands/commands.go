@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -26,22 +27,31 @@ type Inbox struct {
 	store backend.Store
 	state *state.State
 	log   *slog.Logger
-	// checking has room for one caller, between its check of a command and the end of its Send.
-	checking chan struct{}
+	// checking has a channel for each run with a caller between its check of a command and the end
+	// of its Send, which then closes the channel.
+	checking sync.Map
 }
 
 // New returns the inbox of a store.
 func New(store backend.Store, s *state.State, log *slog.Logger) *Inbox {
-	return &Inbox{store, s, log, make(chan struct{}, 1)}
+	return &Inbox{store: store, state: s, log: log}
 }
 
-// Lock waits until no other caller checks or sends a command. The caller must call unlock.
-func (in *Inbox) Lock(ctx context.Context) (unlock func(), err error) {
-	select {
-	case in.checking <- struct{}{}:
-		return func() { <-in.checking }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
+// Lock waits until no other caller checks or sends a command to the run. The caller must call
+// unlock.
+func (in *Inbox) Lock(ctx context.Context, run string) (unlock func(), err error) {
+	mine := make(chan struct{})
+	for {
+		other, locked := in.checking.LoadOrStore(run, mine)
+		if !locked {
+			return func() { in.checking.Delete(run); close(mine) }, nil
+		}
+		done, _ := other.(chan struct{})
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 
