@@ -114,10 +114,18 @@ func (s *session) direct(ctx context.Context, commands ...stages.Command) error 
 // ask sends commands to the run, either all or, if one is not allowed, none, and returns their
 // ids.
 func (s *session) ask(ctx context.Context, r *run, commands []stages.Command) (ids []string, err error) {
+	in := stages.Input{Now: time.Now()}
+	if in.Commands, err = s.Run(s.name).Recorded(ctx); err != nil {
+		return nil, err
+	}
 	for _, c := range commands {
-		if refused := step.Allowed(r.Plan, &r.Run, c); refused != nil && c.Verb != stages.Decide {
+		if c.Verb == stages.Decide {
+			continue // the engine knows the open requests
+		}
+		if refused := step.AllowedNext(r.Plan, &r.Run, in, c); refused != nil {
 			err = errors.Join(err, fmt.Errorf("update run %s: %w", s.name, refused))
 		}
+		in.Commands = append(in.Commands, c)
 	}
 	for _, c := range commands {
 		if err != nil {

@@ -71,6 +71,9 @@ func TestTheTutorialWithAStrategy(t *testing.T) {
 	s.do(1, "updatestrategy show $AT --name strategy-1")
 	s.do(1, "updaterun stop --resource-group $GROUP --fleet-name $FLEET --name run-5")
 	s.do(1, "updaterun skip $AT --name run-5 --targets Group:my-group-name Stage:my-stage-name Stage:stage2")
+	if r := s.quietly(1, "updaterun skip $AT --name run-5 --targets Group:group-1b Member:member-1b"); strings.Contains(r.err, "recorded") {
+		t.Errorf("the first of two targets is recorded: %s", r.err)
+	}
 	s.do(0, "updaterun skip --resource-group $GROUP --fleet-name $FLEET --name run-5 --targets Group:group-1b Stage:stage2 AfterStageWait:stage1")
 	s.do(0, "updaterun start --resource-group $GROUP --fleet-name $FLEET --name run-5")
 	shown := s.do(0, "updaterun show $AT --name run-5 -o json")
