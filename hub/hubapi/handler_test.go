@@ -2,6 +2,7 @@ package hubapi
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -18,6 +19,47 @@ func TestARefusalNamesTheRole(t *testing.T) {
 	want := `User "eve" cannot update resource "runs": the role slipway-cluster-editor allows it`
 	if got := explain(err, "", "editor"); !strings.Contains(got.Error(), want) || !apierrors.IsForbidden(got) {
 		t.Errorf("%v, want %s", got, want)
+	}
+}
+
+// A check refuses a command as the command itself is refused, and the API server gets no change.
+func TestAHubChecksACommand(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet {
+			t.Errorf("the API server is asked: %s %s", r.Method, r.URL)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if !strings.Contains(r.URL.Path, "/clusterstagedupdateruns/") {
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+			return
+		}
+		_, _ = io.WriteString(w, `{"apiVersion":"`+placementAPI+`","kind":"ClusterStagedUpdateRun","metadata":{"name":"r"},"spec":{"state":"Run"}}`)
+	}))
+	defer server.Close()
+	h, err := New(Config{Rest: &rest.Config{Host: server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	handler, err := h.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for body, want := range map[string]string{
+		`{"verb":"Skip","scope":"Stage","name":"canary"}`: "a hub has no Skip of a run",
+		`{"verb":"Stop","message":"why"}`:                 "a hub records no reason",
+		`{"verb":"Start"}`:                                "spec.state is Run already",
+		`{"verb":"Decide"}`:                               "a decision has no verdict",
+		`{"verb":"Stop"}`:                                 "",
+	} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/runs/r/commands/check", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, r)
+		if got := w.Body.String(); (w.Code == http.StatusNoContent) != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("%s: %d %s, want %q", body, w.Code, got, want)
+		}
 	}
 }
 
@@ -39,7 +81,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, route := range []string{
-		"POST /v1/runs", "DELETE /v1/runs/r", "POST /v1/runs/r/commands", "POST /v1/runs/r/rollback",
+		"POST /v1/runs", "DELETE /v1/runs/r", "POST /v1/runs/r/commands", "POST /v1/runs/r/commands/check", "POST /v1/runs/r/rollback",
 		"DELETE /v1/placements/p", "POST /v1/runs/r/catch-up", "PUT /v1/caps/c", "DELETE /v1/caps/c", "DELETE /v1/placements/p/deletion",
 		"POST /v1/placements/p/preview", "PUT /v1/placements/p", "POST /v1/nothing",
 	} {

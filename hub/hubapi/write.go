@@ -51,6 +51,13 @@ func (h *Hub) change(ctx context.Context, kind, name, role string, change func(u
 	return u, nil
 }
 
+// object reads an object with the caller's rights.
+func (h *Hub) object(ctx context.Context, kind, name string) (*unstructured.Unstructured, error) {
+	k := h.key(name)
+	u, err := h.resource(kind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	return u, explain(err, k.Namespace, "viewer")
+}
+
 // await reads a changed object until done reports that the hub has answered.
 func (h *Hub) await(ctx context.Context, kind, name string, done func(u *unstructured.Unstructured) (bool, error)) error {
 	k := h.key(name)
@@ -75,17 +82,9 @@ func (h *Hub) decide(ctx context.Context, run string, c stages.Command) error {
 		return refused("run %s: a decision has no verdict", run)
 	}
 	a := c.Decision
-	u, err := h.change(ctx, api.ApprovalKind, c.Name, "approver", func(u *unstructured.Unstructured) error {
-		r, open, err := status.OpenRequest(u)
-		switch {
-		case err != nil:
+	u, err := h.change(ctx, api.ApprovalKind, c.Name, "approver", func(u *unstructured.Unstructured) (err error) {
+		if err := h.takesAnswer(u, run, &c); err != nil {
 			return err
-		case r.Run != h.key(run).Name:
-			return fmt.Errorf("request %s is one of run %s: %w", c.Name, h.shown(u.GetNamespace(), r.Run), backend.ErrNotFound)
-		case a.Binding != (approval.Binding{}) && a.Binding != r.Binding:
-			return fmt.Errorf("request %s was made again since it was shown: %w", c.Name, backend.ErrConflict)
-		case !open:
-			return fmt.Errorf("request %s was decided: %w", c.Name, backend.ErrConflict)
 		}
 		u.Object["status"], err = status.WithAnswer(u, a.Verdict, a.Comment, time.Now())
 		return err
@@ -104,19 +103,71 @@ func (h *Hub) decide(ctx context.Context, run string, c stages.Command) error {
 	})
 }
 
+// takesAnswer returns an error if a request does not take the answer to it.
+func (h *Hub) takesAnswer(u *unstructured.Unstructured, run string, c *stages.Command) error {
+	r, open, err := status.OpenRequest(u)
+	switch a := c.Decision; {
+	case err != nil:
+		return err
+	case r.Run != h.key(run).Name:
+		return fmt.Errorf("request %s is one of run %s: %w", c.Name, h.shown(u.GetNamespace(), r.Run), backend.ErrNotFound)
+	case a.Binding != (approval.Binding{}) && a.Binding != r.Binding:
+		return fmt.Errorf("request %s was made again since it was shown: %w", c.Name, backend.ErrConflict)
+	case !open:
+		return fmt.Errorf("request %s was decided: %w", c.Name, backend.ErrConflict)
+	}
+	return nil
+}
+
 // command starts or stops a run by its spec.state, or decides a request.
 func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
 	if c.Verb == stages.Decide {
 		return h.decide(ctx, run, c)
 	}
+	state, err := stateAfter(run, &c)
+	if err == nil {
+		_, err = h.setState(ctx, run, c.Verb, state)
+	}
+	return err
+}
+
+// stateAfter returns the spec.state of a run that a command asks for.
+func stateAfter(run string, c *stages.Command) (v1beta1.State, error) {
 	state, known := map[stages.Verb]v1beta1.State{stages.Start: v1beta1.StateRun, stages.Stop: v1beta1.StateStop}[c.Verb]
 	if !known {
-		return refused("run %s: a hub has no %s of a run; it has start, stop, rollback, approve, reject and delete run", run, c.Verb)
+		return "", refused("run %s: a hub has no %s of a run; it has start, stop, rollback, approve, reject and delete run", run, c.Verb)
 	}
 	if c.Message != "" {
-		return refused("run %s: a hub records no reason: leave --message out", run)
+		return "", refused("run %s: a hub records no reason: leave --message out", run)
 	}
-	_, err := h.setState(ctx, run, c.Verb, state)
+	return state, nil
+}
+
+// checkCommand returns the error with which command would refuse a command now, before the hub
+// answers. Nothing is written.
+func (h *Hub) checkCommand(ctx context.Context, run string, c stages.Command) error {
+	if c.Verb == stages.Decide {
+		if c.Decision == nil {
+			return refused("run %s: a decision has no verdict", run)
+		}
+		u, err := h.object(ctx, api.ApprovalKind, c.Name)
+		if err == nil {
+			err = h.takesAnswer(u, run, &c)
+		}
+		return err
+	}
+	state, err := stateAfter(run, &c)
+	if err != nil {
+		return err
+	}
+	setting, err := h.setting(ctx)
+	if err != nil {
+		return err
+	}
+	u, err := h.object(ctx, api.RunKind, run)
+	if err == nil {
+		err = h.takesState(u, run, c.Verb, state, setting)
+	}
 	return err
 }
 
@@ -127,20 +178,28 @@ func (h *Hub) setState(ctx context.Context, run string, verb stages.Verb, state 
 		return nil, err
 	}
 	return h.change(ctx, api.RunKind, run, "editor", func(u *unstructured.Unstructured) error {
-		if err := withoutEffect(u, verb, setting); err != nil && verb == stages.RequestRollback {
-			return fmt.Errorf("run %s %w", run, err)
-		} else if err != nil {
-			return fmt.Errorf("run %s: %w", run, err)
-		}
-		now, set, _ := unstructured.NestedString(u.Object, "spec", "state")
-		if now == string(state) && verb == stages.RequestRollback {
-			return rolledBack(u, run, h.shown)
-		}
-		if now == string(state) || !set && state == v1beta1.StateRun {
-			return fmt.Errorf("run %s: spec.state is %s already, and the hub acts when it changes: %w", run, state, backend.ErrConflict)
+		if err := h.takesState(u, run, verb, state, setting); err != nil {
+			return err
 		}
 		return unstructured.SetNestedField(u.Object, string(state), "spec", "state")
 	})
+}
+
+// takesState returns an error if a spec.state has no effect on a run.
+func (h *Hub) takesState(u *unstructured.Unstructured, run string, verb stages.Verb, state v1beta1.State, setting compat.Setting) error {
+	if err := withoutEffect(u, verb, setting); err != nil && verb == stages.RequestRollback {
+		return fmt.Errorf("run %s %w", run, err)
+	} else if err != nil {
+		return fmt.Errorf("run %s: %w", run, err)
+	}
+	now, set, _ := unstructured.NestedString(u.Object, "spec", "state")
+	if now == string(state) && verb == stages.RequestRollback {
+		return rolledBack(u, run, h.shown)
+	}
+	if now == string(state) || !set && state == v1beta1.StateRun {
+		return fmt.Errorf("run %s: spec.state is %s already, and the hub acts when it changes: %w", run, state, backend.ErrConflict)
+	}
+	return nil
 }
 
 // withoutEffect returns a [*stages.RefusedError] if the run has ended, or has not begun, and the
@@ -255,10 +314,9 @@ func (h *Hub) deleteUnlessBusy(ctx context.Context, kind, name string, force boo
 	if force {
 		return h.remove(ctx, kind, name)
 	}
-	k := h.key(name)
-	u, err := h.resource(kind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	u, err := h.object(ctx, kind, name)
 	if err != nil {
-		return explain(err, k.Namespace, "viewer")
+		return err
 	}
 	if err := mayBeDeleted(ctx, h, u); err != nil {
 		return err
