@@ -70,7 +70,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 		return nil, h.command(r.Context(), r.PathValue("run"), c)
 	}))
 	route("POST /v1/runs/{run}/commands/check", with(func(r *http.Request, c stages.Command) (any, error) {
-		return nil, h.checkCommand(r.Context(), r.PathValue("run"), c)
+		return nil, checkCommand(r.Context(), h, r.PathValue("run"), c)
 	}))
 	route("POST /v1/runs/{run}/rollback", with(func(r *http.Request, o fleet.RollbackOptions) (any, error) {
 		name, err := h.rollback(r.Context(), r.PathValue("run"), o)

@@ -52,7 +52,7 @@ func (h *Hub) change(ctx context.Context, kind, name, role string, change func(u
 }
 
 // object reads an object with the caller's rights.
-func (h *Hub) object(ctx context.Context, kind, name string) (*unstructured.Unstructured, error) {
+func object(ctx context.Context, h *Hub, kind, name string) (*unstructured.Unstructured, error) {
 	k := h.key(name)
 	u, err := h.resource(kind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	return u, explain(err, k.Namespace, "viewer")
@@ -83,7 +83,7 @@ func (h *Hub) decide(ctx context.Context, run string, c stages.Command) error {
 	}
 	a := c.Decision
 	u, err := h.change(ctx, api.ApprovalKind, c.Name, "approver", func(u *unstructured.Unstructured) (err error) {
-		if err := h.takesAnswer(u, run, &c); err != nil {
+		if err := takesAnswer(h, u, run, &c); err != nil {
 			return err
 		}
 		u.Object["status"], err = status.WithAnswer(u, a.Verdict, a.Comment, time.Now())
@@ -104,7 +104,7 @@ func (h *Hub) decide(ctx context.Context, run string, c stages.Command) error {
 }
 
 // takesAnswer returns an error if a request does not take the answer to it.
-func (h *Hub) takesAnswer(u *unstructured.Unstructured, run string, c *stages.Command) error {
+func takesAnswer(h *Hub, u *unstructured.Unstructured, run string, c *stages.Command) error {
 	r, open, err := status.OpenRequest(u)
 	switch a := c.Decision; {
 	case err != nil:
@@ -145,14 +145,14 @@ func stateAfter(run string, c *stages.Command) (v1beta1.State, error) {
 
 // checkCommand returns the error with which command would refuse a command now, before the hub
 // answers. Nothing is written.
-func (h *Hub) checkCommand(ctx context.Context, run string, c stages.Command) error {
+func checkCommand(ctx context.Context, h *Hub, run string, c stages.Command) error {
 	if c.Verb == stages.Decide {
 		if c.Decision == nil {
 			return refused("run %s: a decision has no verdict", run)
 		}
-		u, err := h.object(ctx, api.ApprovalKind, c.Name)
+		u, err := object(ctx, h, api.ApprovalKind, c.Name)
 		if err == nil {
-			err = h.takesAnswer(u, run, &c)
+			err = takesAnswer(h, u, run, &c)
 		}
 		return err
 	}
@@ -164,9 +164,9 @@ func (h *Hub) checkCommand(ctx context.Context, run string, c stages.Command) er
 	if err != nil {
 		return err
 	}
-	u, err := h.object(ctx, api.RunKind, run)
+	u, err := object(ctx, h, api.RunKind, run)
 	if err == nil {
-		err = h.takesState(u, run, c.Verb, state, setting)
+		err = takesState(h, u, run, c.Verb, state, setting)
 	}
 	return err
 }
@@ -178,7 +178,7 @@ func (h *Hub) setState(ctx context.Context, run string, verb stages.Verb, state 
 		return nil, err
 	}
 	return h.change(ctx, api.RunKind, run, "editor", func(u *unstructured.Unstructured) error {
-		if err := h.takesState(u, run, verb, state, setting); err != nil {
+		if err := takesState(h, u, run, verb, state, setting); err != nil {
 			return err
 		}
 		return unstructured.SetNestedField(u.Object, string(state), "spec", "state")
@@ -186,7 +186,7 @@ func (h *Hub) setState(ctx context.Context, run string, verb stages.Verb, state 
 }
 
 // takesState returns an error if a spec.state has no effect on a run.
-func (h *Hub) takesState(u *unstructured.Unstructured, run string, verb stages.Verb, state v1beta1.State, setting compat.Setting) error {
+func takesState(h *Hub, u *unstructured.Unstructured, run string, verb stages.Verb, state v1beta1.State, setting compat.Setting) error {
 	if err := withoutEffect(u, verb, setting); err != nil && verb == stages.RequestRollback {
 		return fmt.Errorf("run %s %w", run, err)
 	} else if err != nil {
@@ -314,7 +314,7 @@ func (h *Hub) deleteUnlessBusy(ctx context.Context, kind, name string, force boo
 	if force {
 		return h.remove(ctx, kind, name)
 	}
-	u, err := h.object(ctx, kind, name)
+	u, err := object(ctx, h, kind, name)
 	if err != nil {
 		return err
 	}
