@@ -242,7 +242,7 @@ func (o *options) showRecorded(ctx context.Context, c call, run string, shows fu
 		return nil
 	}
 	recorded, err := c.Run(run).Recorded(ctx)
-	if o.isUnreadable(err) {
+	if err = served(err); o.isUnreadable(err) {
 		return nil
 	}
 	var texts []string

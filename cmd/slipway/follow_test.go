@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
@@ -65,7 +66,7 @@ func TestARunIsFollowedAcrossEngines(t *testing.T) {
 			first, end := v.serve()
 			lines, stop := v.start(append(follow, "--store", v.file)...)
 			if verb == "wait" {
-				time.Sleep(time.Second) // it prints nothing before the end
+				time.Sleep(3 * time.Second) // it prints nothing before the end
 			} else {
 				until(t, lines, string(stages.ApprovalRequested))
 			}
@@ -79,7 +80,7 @@ func TestARunIsFollowedAcrossEngines(t *testing.T) {
 			}()
 			end()
 			v.shows(cli.ExitDone, "approve shop-2 --as ann --yes", "for the engine that runs on this store next")
-			time.Sleep(time.Second)
+			time.Sleep(2 * time.Second)
 			if second, _ := v.serve(); second == first {
 				t.Errorf("both engines are at %s", first)
 			}
@@ -119,16 +120,57 @@ func TestAConnectionIsLostAfterTheLastEvent(t *testing.T) {
 	})
 }
 
+// An engine of an older release does not know recorded commands, and checks a command when it is
+// sent.
+func TestAnOlderEngineHasNoRecordedCommands(t *testing.T) {
+	v := newEnv(t)
+	v.engine(func(_ context.Context, e *fleet.Engine) {
+		handler, err := httpapi.NewHandler(e, httpapi.Options{Authenticate: func(*http.Request) (approval.Identity, error) { return approval.Identity{Name: "ann"}, nil }})
+		v.must(err)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/commands/check"):
+				httpapi.WriteError(w, &httpapi.Error{Code: http.StatusNotFound, Reason: "NoRoute"})
+			case strings.HasSuffix(r.URL.Path, "/commands") && r.Method == http.MethodGet:
+				httpapi.WriteError(w, &httpapi.Error{Code: http.StatusMethodNotAllowed, Reason: "NoRoute"})
+			default:
+				handler.ServeHTTP(w, r)
+			}
+		}))
+		defer server.Close()
+		for _, args := range []string{"describe run shop-2", "explain shop-2", "skip shop-2 --what cluster/eu-2 --yes", "approve shop-2 --yes"} {
+			if code, _, errOut := v.run(append(strings.Fields(args), "--server", server.URL)...); code != cli.ExitDone {
+				t.Errorf("%s: exit code %d: %s", args, code, errOut)
+			}
+		}
+	})
+}
+
 // If wait ends before the run, it prints the waits of the run.
 func TestWaitEndsBeforeTheRun(t *testing.T) {
 	v := newEnv(t)
-	v.serve()
-	v.shows(cli.ExitTimeout, "wait shop-2 --timeout 1s", "run/shop-2 is Running, and continues without this command; Decision shop-2-after-canary: ", "error: --timeout has passed")
-	_, stop := v.start("wait", "shop-2", "--store", v.file)
-	time.Sleep(time.Second)
-	if code, errOut := stop(); code != cli.ExitInterrupted || !strings.Contains(errOut, "run/shop-2 is Running, and continues without this command") {
-		t.Errorf("exit code %d: %s", code, errOut)
-	}
+	v.engine(func(_ context.Context, e *fleet.Engine) {
+		handler, err := httpapi.NewHandler(e, httpapi.Options{})
+		v.must(err)
+		following := make(chan bool, 10)
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.FormValue("follow") != "" {
+				following <- true
+			}
+			handler.ServeHTTP(w, r)
+		}))
+		defer server.CloseClientConnections()
+		const want = "run/shop-2 is Running, and continues without this command; Decision shop-2-after-canary: "
+		_, stop := v.start("wait", "shop-2", "--server", server.URL)
+		<-following
+		if code, errOut := stop(); code != cli.ExitInterrupted || !strings.Contains(errOut, want) {
+			t.Errorf("exit code %d: %s", code, errOut)
+		}
+		code, _, errOut := v.run("wait", "shop-2", "--server", server.URL, "--timeout", "3s")
+		if code != cli.ExitTimeout || !strings.Contains(errOut, want) || !strings.Contains(errOut, "error: --timeout has passed") {
+			t.Errorf("exit code %d: %s", code, errOut)
+		}
+	})
 }
 
 // watch of a run in a file without an engine shows it and fails as wait does, unless it has ended.
@@ -183,7 +225,7 @@ func TestWaitNamesARunThatIsStopped(t *testing.T) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	_, _, errOut := v.on("wait", "shop-2", "--timeout", "1s")
+	_, _, errOut := v.on("wait", "shop-2", "--timeout", "3s")
 	if !strings.Contains(errOut, "run/shop-2: Stopped: it waits until it is started: slipway start shop-2") || strings.Contains(errOut, "continues without") {
 		t.Error(errOut)
 	}

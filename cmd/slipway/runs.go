@@ -127,7 +127,7 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 				}
 				run := c.run()
 				if v.confirms != "" && c.Hub == nil { // a hub has no such verb
-					if err := c.Run(run).CheckCommand(ctx, command); err != nil {
+					if err := served(c.Run(run).CheckCommand(ctx, command)); err != nil {
 						return err
 					}
 					if err := o.confirmRun(ctx, c, sure, name, v.confirms+value); err != nil {
@@ -245,7 +245,7 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 			}
 			answer := stages.Command{Verb: stages.Decide, Name: r.Name, Decision: &approval.Decision{Verdict: verdict, Comment: comment, Binding: r.Binding}}
 			if c.Hub == nil { // a hub answers when its objects change
-				if err := c.Run(r.Run).CheckCommand(ctx, answer); err != nil {
+				if err := served(c.Run(r.Run).CheckCommand(ctx, answer)); err != nil {
 					return err
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -99,6 +100,14 @@ func awaitShown(ctx context.Context, c call, e *end) error {
 		}
 	}
 	return nil
+}
+
+// served returns an error unless it says that an older engine has no such route.
+func served(err error) error {
+	if answer, is := errors.AsType[*httpapi.Error](err); is && answer.Reason == "NoRoute" {
+		return nil
+	}
+	return err
 }
 
 // sayHalted says on standard error that a run does nothing until a person starts it.
