@@ -96,9 +96,11 @@ func (s *starter) keptFrom(pos int) int {
 // cluster that is due. Unreached clusters come last, so that they never keep the others from their
 // turn; but after UnreachableDeadline a cluster has its last try first.
 func (s *starter) startNext(c cursor) bool {
-	if i := s.due(c, s.isOverdue); i >= 0 {
-		s.startAgain(i)
-		return true
+	if s.reachLimit() > 0 {
+		if i := s.due(c, s.isOverdue); i >= 0 {
+			s.startAgain(i)
+			return true
+		}
 	}
 	if i := s.due(c, func(y *runstate.Retrying) bool { return y.Tries == 0 }); i >= 0 {
 		s.startAgain(i)
@@ -119,8 +121,7 @@ func isUnreached(y *runstate.Retrying) bool { return y.Tries > 0 }
 
 // isOverdue reports whether a cluster in Waiting was not reached within UnreachableDeadline.
 func (s *starter) isOverdue(y *runstate.Retrying) bool {
-	limit := s.reachLimit()
-	return limit > 0 && isUnreached(y) && s.now >= y.Since.Add(limit)
+	return isUnreached(y) && s.now >= y.Since.Add(s.reachLimit())
 }
 
 // due returns the index in Waiting of a cluster before the end of c that must be started now and
