@@ -197,7 +197,7 @@ func TestRunsThatAreCreatedDuringADeletion(t *testing.T) {
 			}
 		}()
 		time.Sleep(50 * time.Millisecond)
-		if d := deleteAndWait(t, e, fleet.DeleteOptions{}); d.Done != 3 {
+		if d := deleteAndWait(t, e, fleet.DeleteOptions{Force: true}); d.Done != 3 {
 			t.Errorf("deletion %+v", d)
 		}
 		<-done
@@ -220,7 +220,7 @@ func TestADeletionAtAnyMomentOfARunsCreation(t *testing.T) {
 			}
 		}
 		other := func() {
-			if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
+			if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Force: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -252,7 +252,7 @@ func TestARunBelongsToThePlacementItWasMadeFor(t *testing.T) {
 			defer stop()
 			slow := w.engine(&hookedStore{w.store, func(string, string) {
 				if calls++; calls == n {
-					deleteAndWait(t, e, fleet.DeleteOptions{})
+					deleteAndWait(t, e, fleet.DeleteOptions{Force: true})
 					time.Sleep(time.Minute)
 					w.holds("new")
 					w.declareAgain(e)

@@ -25,7 +25,7 @@ func TestADeletionIsForgotten(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()
 		old := ledgerOf(w.fleet.Cluster("member2"), ep).Epoch
-		deleteAndWait(t, e, fleet.DeleteOptions{})
+		deleteAndWait(t, e, fleet.DeleteOptions{Force: true})
 		time.Sleep(time.Minute)
 		for range 2 {
 			if err := e.Placement(ep).ForgetDeletion(t.Context()); err != nil {
@@ -57,7 +57,7 @@ func TestADeletionHasEndedWhenItCanBeForgotten(t *testing.T) {
 			}
 		}})}, "drives")
 		defer running(t, drives)()
-		deleteAndWait(t, e, fleet.DeleteOptions{})
+		deleteAndWait(t, e, fleet.DeleteOptions{Force: true})
 		if err := e.Placement(ep).ForgetDeletion(t.Context()); err != nil || !last {
 			t.Errorf("the deletion is forgotten: %v, its last write was seen: %v", err, last)
 		}
@@ -72,7 +72,7 @@ func TestADeletionCanBeCutShort(t *testing.T) {
 			w, e, stop := rolledOut(t, nil)
 			defer stop()
 			w.fleet.Hang("member2", true)
-			if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
+			if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Force: true}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(30 * time.Second)
@@ -127,12 +127,12 @@ func TestAnInterruptedDeletionOfNothing(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w, e := declared(t, nil)
 					broken := w.engine(faulty.NewPlan(faulty.NthWrite(n, fault)).Store(w.store), "broken")
-					failed = broken.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}) != nil
+					failed = broken.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Force: true}) != nil
 					if byAnEngine {
 						defer running(t, e)()
 						time.Sleep(time.Minute)
 					}
-					if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
+					if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Force: true}); err != nil {
 						t.Errorf("write %d failed: %v", n, err)
 					}
 					w.wantErased()
@@ -167,7 +167,7 @@ func noteWhileErased(t *testing.T) (noted bool) {
 		<-marked
 	}})}, "drives")
 	slow := w.engine(&hookedStore{w.store, inTurn(
-		turn{"put placement/", func() { must(0, e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}))(t) }},
+		turn{"put placement/", func() { must(0, e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Force: true}))(t) }},
 		turn{"put placement/", func() {}}, // the run is refused and retired, and a collection begins
 		turn{"get placement/", func() {
 			t.Cleanup(running(t, drives))

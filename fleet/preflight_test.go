@@ -186,7 +186,7 @@ func TestPreflightOmitsCleanedClusters(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		is(t, e, "r2", stages.Completed)
-		if err := e.Placement("p").Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
+		if err := e.Placement("p").Delete(t.Context(), fleet.DeleteOptions{Force: true}); err != nil {
 			t.Fatal(err)
 		}
 		quiet()

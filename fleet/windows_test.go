@@ -200,7 +200,7 @@ func TestADeletionDoesNotWaitForWindows(t *testing.T) {
 		defer running(t, e)()
 		w.within(time.Minute, "r", stages.Completed)
 		windows.set(frozenUntil(time.Now().Add(24 * time.Hour)))
-		if err := e.Placement("p").Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
+		if err := e.Placement("p").Delete(t.Context(), fleet.DeleteOptions{Force: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

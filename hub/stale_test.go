@@ -263,7 +263,7 @@ func TestObjectDoesNotReplaceAHostsPlacement(t *testing.T) {
 	if picked, err := s.Evictable(t.Context(), s.seen("crp", p.Name), "one"); picked > 0 || err != nil {
 		t.Errorf("by the object, the host's placement can be evicted from %d clusters: %v", picked, err)
 	}
-	if err := s.engine.Placement(p.Name).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
+	if err := s.engine.Placement(p.Name).Delete(t.Context(), fleet.DeleteOptions{Force: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.at("crp").Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {

@@ -310,7 +310,7 @@ func TestAPlacementOfUpgradesIsDeletedWithoutTouchingClusters(t *testing.T) {
 	upgrading(t, testState("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
-		if err := r.e.Placement("prod").Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
+		if err := r.e.Placement("prod").Delete(t.Context(), fleet.DeleteOptions{Force: true}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)
