@@ -106,11 +106,7 @@ func (p *player) play(ctx context.Context) error {
 			if outcomes, moving, err = p.reconcile(ctx); err != nil {
 				return false, err
 			}
-			for i, out := range outcomes {
-				if w := out.Status.Workflow; w != nil && !w.Suspend {
-					delete(p.answered, suspension(p.docs.applications[i])) // a person may suspend it again
-				}
-			}
+			p.forgetSuspensions(outcomes)
 			for e, err := range events.Past(ctx) {
 				if err == nil && e.Run != "" {
 					err = p.PrintLine(e, watch.Line(e))
@@ -144,6 +140,15 @@ func (p *player) answer(ctx context.Context, now []delivery.Outcome) error {
 		}
 	}
 	return nil
+}
+
+// forgetSuspensions forgets the suspensions that have ended: a person may suspend the run again.
+func (p *player) forgetSuspensions(now []delivery.Outcome) {
+	for i, out := range now {
+		if w := out.Status.Workflow; w != nil && !w.Suspend {
+			delete(p.answered, suspension(p.docs.applications[i]))
+		}
+	}
 }
 
 // suspension stands in answered for the suspension of an application's run by a person.
