@@ -166,7 +166,7 @@ func TestWaitEndsBeforeTheRun(t *testing.T) {
 		if code, errOut := stop(); code != cli.ExitInterrupted || !strings.Contains(errOut, want) {
 			t.Errorf("exit code %d: %s", code, errOut)
 		}
-		code, _, errOut := v.run("wait", "shop-2", "--server", server.URL, "--timeout", "3s")
+		code, _, errOut := v.run("wait", "shop-2", "--server", server.URL, "--timeout", "6s")
 		if code != cli.ExitTimeout || !strings.Contains(errOut, want) || !strings.Contains(errOut, "error: --timeout has passed") {
 			t.Errorf("exit code %d: %s", code, errOut)
 		}
@@ -219,13 +219,13 @@ func TestWaitNamesARunThatIsStopped(t *testing.T) {
 	v := newEnv(t)
 	v.serve()
 	v.shows(cli.ExitDone, "stop shop-2")
-	for range 100 {
+	for range 600 {
 		if strings.Contains(v.shows(cli.ExitDone, "get run shop-2"), "Stopped") {
 			break
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	_, _, errOut := v.on("wait", "shop-2", "--timeout", "3s")
+	_, _, errOut := v.on("wait", "shop-2", "--timeout", "6s")
 	if !strings.Contains(errOut, "run/shop-2: Stopped: it waits until it is started: slipway start shop-2") || strings.Contains(errOut, "continues without") {
 		t.Error(errOut)
 	}

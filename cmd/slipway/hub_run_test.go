@@ -74,7 +74,7 @@ func TestARunThatNoHubHasTaken(t *testing.T) {
 	w.shows(cli.ExitFailed, "slipway history run/first", why...)
 	w.shows(cli.ExitTimeout, "slipway wait first --timeout 3s", append(why, "--timeout has passed")...)
 	w.shows(cli.ExitTimeout, "slipway watch first --timeout 3s", why...)
-	w.shows(cli.ExitFailed, "slipway rollback first --yes", "run first", "NotStarted", "delete it instead")
+	w.shows(cli.ExitFailed, "slipway rollback first --yes", "run first", "run first cannot be rolled back: it has not changed anything", "delete it instead")
 	w.shows(cli.ExitDone, "delete lease slipway-hub -n slipway-system")
 	w.shows(cli.ExitDone, "slipway explain first", "there is no Lease slipway-hub in namespace slipway-system")
 
