@@ -64,8 +64,8 @@ func (h RunHandle) Command(ctx context.Context, c stages.Command) error {
 	return h.e.commands.Send(ctx, uid, c)
 }
 
-// CheckCommand returns the error with which [RunHandle.Command] would refuse the command now.
-// Nothing is stored.
+// CheckCommand checks a command like [RunHandle.Command] and returns the same refusal. It stores
+// nothing.
 func (h RunHandle) CheckCommand(ctx context.Context, c stages.Command) error {
 	err := problems.About("command to run "+h.name, commandProblems(c))
 	if err == nil {

@@ -66,7 +66,7 @@ func TestARunIsFollowedAcrossEngines(t *testing.T) {
 			first, end := v.serve()
 			lines, stop := v.start(append(follow, "--store", v.file)...)
 			if verb == "wait" {
-				time.Sleep(3 * time.Second) // it prints nothing before the end
+				time.Sleep(8 * time.Second) // it prints nothing before the end, so give it time to connect
 			} else {
 				until(t, lines, string(stages.ApprovalRequested))
 			}
@@ -80,7 +80,7 @@ func TestARunIsFollowedAcrossEngines(t *testing.T) {
 			}()
 			end()
 			v.shows(cli.ExitDone, "approve shop-2 --as ann --yes", "for the engine that runs on this store next")
-			time.Sleep(2 * time.Second)
+			time.Sleep(5 * time.Second) // the command asks an engine that has gone
 			if second, _ := v.serve(); second == first {
 				t.Errorf("both engines are at %s", first)
 			}

@@ -84,7 +84,7 @@ func play(ctx context.Context, out io.Writer) error {
 	if _, err := engine.Run("shop-2").Rollback(ctx, fleet.RollbackOptions{Reason: "it is evening"}); err != nil {
 		return err
 	}
-	// The events of shop-2 had ended. Now they continue with those of its rollback.
+	// The events of shop-2 had ended. The events of its rollback follow them.
 	if _, err := follow(ctx, out, engine, "shop-2", afterRun); err != nil {
 		return err
 	}

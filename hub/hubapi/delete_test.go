@@ -15,7 +15,8 @@ import (
 )
 
 // A placement with a run that is running or stopping is not deleted unless the deletion is forced.
-// A repeated deletion is not refused. Other runs do not matter: runs that have ended, runs of other placements and of other namespaces.
+// A repeated deletion is not refused. Runs that have ended, and runs of other placements and other
+// namespaces, do not matter.
 func TestAPlacementWithARunInProgressIsDeletedByForce(t *testing.T) {
 	object := func(kind, namespace, name, placement, state string) *unstructured.Unstructured {
 		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": placementAPI, "kind": kind}}

@@ -43,7 +43,7 @@ type planned struct {
 }
 
 // Planned returns a list of the clusters of a plan, in their order. If goesTo is not nil, it
-// returns the content to which the cluster at a position of the plan returns.
+// returns the target of the cluster at a position of the plan.
 func Planned(p *stages.Plan, goesTo func(pos int) string) *List {
 	l := &List{Kind: "cluster", Columns: []string{"Cluster", "Stage", "Group", "Gets"}, Narrow: 3}
 	if goesTo != nil {

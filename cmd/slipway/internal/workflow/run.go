@@ -31,8 +31,8 @@ type player struct {
 	// resume makes the player resume workflows that wait for a person; wait makes it wait for that
 	// person.
 	resume, wait bool
-	// answered are the requests of resumed workflows, by the bindings of their answers. A binding
-	// without a stage is that of suspension.
+	// answered are the requests of resumed workflows, by the bindings of their answers. The
+	// binding of [suspension] has no stage.
 	answered map[approval.Binding]bool
 }
 
